@@ -1,0 +1,103 @@
+"""The one formatter of times, bytes, shares and long names. Text from a trace passes `clean` first."""
+
+from __future__ import annotations
+
+import re
+
+NOT_AVAILABLE = "n/a"
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_BYTE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_TIME_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
+
+
+def clean(text: str) -> str:
+    """Text of a stranger, safe to show: control, bidirectional and invisible characters escaped."""
+    return _CONTROL.sub(lambda m: m[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text)
+
+
+def us(ns: float | None) -> float | None:
+    """Nanoseconds as the JSON report has them: µs with three decimals. None stays None."""
+    return None if ns is None else ns / 1000
+
+
+def _three_digits(x: float) -> str:
+    if abs(x) >= 99.95:
+        return f"{x:,.0f}"
+    return f"{x:.1f}" if abs(x) >= 9.995 else f"{x:.2f}"
+
+
+def duration(ns: float | None) -> str:
+    """Three significant digits and the unit that suits: 217 ns, 8.38 µs, 1.21 s."""
+    if ns is None:
+        return NOT_AVAILABLE
+    for size, unit in _TIME_UNITS:
+        if abs(ns) >= size * 0.9995:
+            return f"{_three_digits(ns / size)} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def size(n: float | None) -> str:
+    """Bytes, with binary prefixes."""
+    if n is None:
+        return NOT_AVAILABLE
+    for unit_size, unit in _BYTE_UNITS:
+        if abs(n) >= unit_size:
+            return f"{_three_digits(n / unit_size)} {unit}"
+    return f"{n:.0f} B"
+
+
+def rate(bytes_per_second: float | None) -> str:
+    """Decimal GB/s, as vendors state bandwidth."""
+    return NOT_AVAILABLE if bytes_per_second is None else f"{_three_digits(bytes_per_second / 1e9)} GB/s"
+
+
+def share(x: float | None) -> str:
+    """A share of 0 to 1 in per cent. What is not nothing is not shown as 0%."""
+    if x is None:
+        return NOT_AVAILABLE
+    if 0 < x < 0.0005:
+        return "<0.1%"
+    return f"{100 * x:.0f}%" if x >= 0.0995 and abs(x - round(x, 2)) < 5e-4 else f"{100 * x:.1f}%"
+
+
+def ratio(x: float | None) -> str:
+    return NOT_AVAILABLE if x is None else f"{_three_digits(x)}×"
+
+
+def count(n: float | None) -> str:
+    if n is None:
+        return NOT_AVAILABLE
+    return f"{n:,.0f}" if float(n).is_integer() else f"{n:,.1f}"
+
+
+_NAMESPACES = re.compile(r"\b(?:at::native::|at::cuda::|at::|c10::|std::|\(anonymous namespace\)::|cutlass::)+")
+
+
+def short_name(name: str, width: int) -> str:
+    """A name in at most `width` characters, cut in the middle so that alike names stay apart.
+
+    C++ kernel names lose their return type, namespaces and argument list first: what tells two
+    instantiations apart stands at the front (the function) and at the back (the template arguments).
+    """
+    text = clean(name)
+    if len(text) <= width:
+        return text
+    if "::" in text or text.startswith("void "):
+        text = _NAMESPACES.sub("", _drop_arguments(text.removeprefix("void ")))
+    if len(text) <= width:
+        return text
+    head = (width - 1) * 3 // 5
+    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def _drop_arguments(text: str) -> str:
+    """`f<T>(int, U)` becomes `f<T>`: cut the last balanced parenthesis at the end."""
+    if not text.endswith(")"):
+        return text
+    depth = 0
+    for i in range(len(text) - 1, -1, -1):
+        depth += (text[i] == ")") - (text[i] == "(")
+        if depth == 0:
+            return text[:i] or text
+    return text
