@@ -1,0 +1,63 @@
+"""Unions, gaps and clipping of device work. Frames in, frames out; times in ns."""
+
+from __future__ import annotations
+
+import polars as pl
+
+
+def clip_overruns(work: pl.DataFrame) -> pl.DataFrame:
+    """Cut events that outlast the end of the next one on their in-order stream, at its start.
+
+    Takes and returns a frame of `schema.DEVICE`; adds `end` and `clipped` (ns cut, 0 for most).
+    Neighbours of one launch (a graph's branches) may overlap and are left alone, as are lanes whose
+    stream is unknown (-1).
+    """
+    lane = ["device", "stream"]
+    return (
+        work.with_columns(end=pl.col("ts") + pl.col("dur"))
+        .sort([*lane, "ts", "end"], maintain_order=True)
+        .with_columns(
+            next_ts=pl.col("ts").shift(-1).over(lane),
+            next_end=pl.col("end").shift(-1).over(lane),
+            next_launch=pl.col("correlation").shift(-1).over(lane),
+        )
+        .with_columns(
+            clipped=pl.when(
+                (pl.col("next_end") < pl.col("end"))
+                & (pl.col("stream") >= 0)
+                & ((pl.col("correlation") == 0) | (pl.col("correlation") != pl.col("next_launch")))
+            )
+            .then(pl.col("end") - pl.col("next_ts"))
+            .otherwise(0)
+        )
+        .with_columns(end=pl.col("end") - pl.col("clipped"), dur=pl.col("dur") - pl.col("clipped"))
+        .drop("next_ts", "next_end", "next_launch")
+    )
+
+
+def with_frontier(work: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Sort by `by` and start; add `frontier`: the latest end of all earlier events of the group.
+
+    Null for the first of a group. A gap lies before an event exactly if `ts > frontier`.
+    """
+    return work.sort([*by, "ts", "end"], maintain_order=True).with_columns(
+        frontier=pl.col("end").cum_max().shift(1).over(by)
+    )
+
+
+def union_length(intervals: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Length of the union of (`ts`, `end`) per group: columns of `by` and `length` (ns)."""
+    fresh = pl.col("end") - pl.max_horizontal("ts", pl.col("frontier").fill_null(pl.col("ts")))
+    return with_frontier(intervals, by).group_by(by, maintain_order=True).agg(length=fresh.clip(lower_bound=0).sum())
+
+
+def merged(intervals: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """The union itself: disjoint maximal intervals, columns of `by`, `ts`, `end`. Touching ones merge."""
+    new = (pl.col("frontier").is_null() | (pl.col("ts") > pl.col("frontier"))).cast(pl.Int64)
+    return (
+        with_frontier(intervals, by)
+        .with_columns(run=new.cum_sum())
+        .group_by([*by, "run"], maintain_order=True)
+        .agg(ts=pl.col("ts").min(), end=pl.col("end").max())
+        .drop("run")
+    )

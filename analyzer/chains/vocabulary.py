@@ -1,0 +1,136 @@
+"""What names mean: which host call waits, allocates or launches; which operator is what.
+
+Every rule looks at the name alone and is applied once to each distinct name, never to each event.
+Patterns, not lists: a driver version adds suffixes (`_v2`, `ExC`, `_ptsz`) and vendors add prefixes.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import polars as pl
+
+
+class Call(IntEnum):
+    """Class of a runtime or driver call."""
+
+    OTHER = 0
+    WAIT = 1  # the host waits for the device
+    ALLOCATE = 2  # talks to the driver's memory manager, often with an implicit synchronize
+    LOAD = 3  # module, library or function loading: a first use
+    LAUNCH = 4  # of one kernel
+    GRAPH = 5  # launch of a graph
+    COPY = 6
+    FILL = 7
+    OCCUPANCY = 8  # asks how many blocks or clusters fit
+    ATTRIBUTE = 9  # asks for or sets an attribute of a function, device or pointer
+
+
+class Role(IntEnum):
+    """Class of an operator, annotation or Python frame. DISPATCH is a plain operator."""
+
+    DISPATCH = 0
+    REGION = 1  # a compiled region: `Torch-Compiled Region`, `CompiledFunction`
+    REGION_PART = 2  # inside a region: the call of the generated code, its wrappers
+    GUARDS = 3  # `TorchDynamo Cache Lookup`
+    PROLOGUE = 4
+    COMPILE = 5  # Dynamo, AOTAutograd or Inductor at work
+    INPUT = 6  # loads, decodes or collates data
+    COLLECTIVE = 7
+    STEP = 8  # `ProfilerStep#N`
+
+
+CALLS: tuple[tuple[str, Call], ...] = (
+    (r"(?i)^(?:cuda|cu|hip|musa)(?:Device|Stream|Event|Ctx|Context)Synchronize", Call.WAIT),
+    (
+        r"(?i)^(?:zeEventHostSynchronize|zeCommandQueueSynchronize|zeFenceHostSynchronize|zeHostSynchronize|"
+        r"urQueueFinish|urEventWait|piQueueFinish|piEventsWait|aclrtSynchronize\w*|synchronize(?:Stream|Event|Device)?$)",
+        Call.WAIT,
+    ),
+    (r"(?i)^(?:cuda|cu|hip|musa)(?:GraphLaunch)", Call.GRAPH),
+    (r"(?i)^(?:cuda|cu|hip|musa)(?:Ext)?(?:Module)?Launch(?:Kernel|Coop|Grid|ByPtr|$)", Call.LAUNCH),
+    (
+        r"(?i)^(?:zeCommandListAppendLaunch|urEnqueueKernelLaunch|piEnqueueKernelLaunch|runFunction)",
+        Call.LAUNCH,
+    ),
+    (r"(?i)^(?:cuda|cu|hip|musa)Occupancy", Call.OCCUPANCY),
+    (
+        r"(?i)^(?:cuda|hip|musa)(?:Malloc|Free|HostAlloc|HostRegister|HostUnregister|FreeHost|HostMalloc|HostFree|MemPool)",
+        Call.ALLOCATE,
+    ),
+    (
+        r"(?i)^cu(?:MemAlloc|MemFree|MemCreate|MemMap|MemUnmap|MemRelease|MemHost|MemAddress|MemSetAccess|MemPool)",
+        Call.ALLOCATE,
+    ),
+    (r"(?i)^(?:urUSM|zeMem)(?:Alloc|Free|HostAlloc|DeviceAlloc|SharedAlloc)", Call.ALLOCATE),
+    (r"(?i)^(?:cuda|cu|hip|musa)(?:Module|Library|Kernel)(?:Load|GetFunction|Unload|GetKernel)", Call.LOAD),
+    (r"(?i)^(?:cuda|cu|hip)(?:GetFuncBySymbol|FuncLoad|Init$|LinkC)", Call.LOAD),
+    (
+        r"(?i)^(?:cuda|cu|hip|musa)Memcpy|^(?:urEnqueueUSMMemcpy|zeCommandListAppendMemoryCopy)|memcpy[HD]to[HD]Async",
+        Call.COPY,
+    ),
+    (r"(?i)^(?:cuda|cu|hip|musa)Memset|^(?:urEnqueueUSMFill|zeCommandListAppendMemoryFill)", Call.FILL),
+    (r"(?i)(?:Get|Set)(?:\w*)(?:Attribute|Attributes|Properties\w*|Priority\w*|Device)$", Call.ATTRIBUTE),
+)
+
+ROLES: tuple[tuple[str, Role], ...] = (
+    (r"^ProfilerStep", Role.STEP),
+    (r"^Torch-Compiled Region|^CompiledFunction(?:Backward)?$", Role.REGION),
+    (r"^TorchDynamo Cache Lookup|^Dynamo Cache Lookup", Role.GUARDS),
+    (r"Runtime Wrapper Prologue|^Pregraph bytecode", Role.PROLOGUE),
+    (
+        r"^## Call CompiledFxGraph|^CompiledFxGraph|^inductor::|^autograd::engine::evaluate_function: CompiledFunctionBackward",
+        Role.REGION_PART,
+    ),
+    (
+        r"\(dynamo_timed\)|^_compile\.|^compile_fx|^entire_frame_compile|^backend_compile|^async_compile",
+        Role.COMPILE,
+    ),
+    (
+        r"(?i)enumerate\(DataLoader\)|dataloader|enumerate\(DataPipe|(?:^|[^a-z])pre_?process|"
+        r"(?:^|[^a-z])(?:load|fetch|read|get|wait(?:_for)?|next|prepare|copy)[_ ](?:next_)?(?:batch|data|inputs?|samples?)(?:$|[^a-z_])|"
+        r"(?:^|[^a-z])(?:data|input|batch)[_ ]?(?:load\w*|fetch\w*|prep|pipeline|wait|iter)(?:$|[^a-z_])",
+        Role.INPUT,
+    ),
+    (
+        r"^nccl:|^c10d::|^record_param_comms|^gloo:|^mpi:|^symm_mem::|^_c10d_functional::|^xccl:|^hccl:|"
+        r"(?i)(?:^|[^a-z])all_?(?:reduce|gather|to_?all|2_?all)|reduce_?scatter",
+        Role.COLLECTIVE,
+    ),
+)
+
+#: Python frames say where they are by file; their functions' names are the user's, and prove nothing.
+FRAMES: tuple[tuple[str, Role], ...] = (
+    (r"(?:^|/)torch/utils/data/", Role.INPUT),
+    (
+        r"(?:^|/)torch/(?:_dynamo/(?:convert_frame|symbolic_convert|output_graph)|_inductor/(?:compile_fx|graph|scheduler|"
+        r"codecache|async_compile|codegen/)|_functorch/(?:aot_autograd|_aot_autograd/(?:graph_compile|jit_compile_runtime)))",
+        Role.COMPILE,
+    ),
+)
+
+COMMUNICATION_KERNEL = r"(?i)^(?:void )?(?:nccl|rccl|mscclpp|hccl|oneccl)|ncclDevKernel|ncclKernel|all_?reduce|allgather|all_gather|reduce_?scatter|all_?to_?all|cross_device_reduce|multimem|nvshmem|sendrecv"
+PROFILER_OVERHEAD = r"(?i)Activity Buffer|Command Buffer|Buffer Flush|Instrumentation|Resource|Profiler"
+PAGEABLE = r"(?i)pageable"
+
+
+def classify(names: pl.Series, rules: tuple[tuple[str, int], ...]) -> npt.NDArray[np.int8]:
+    """First rule that matches each name, as its number; 0 where none does. Shape: (names,)."""
+    import polars as pl
+
+    frame = pl.DataFrame({"name": names})
+    expression = pl.lit(0, dtype=pl.Int8)
+    for pattern, value in reversed(rules):
+        expression = (
+            pl.when(pl.col("name").str.contains(pattern)).then(pl.lit(int(value), dtype=pl.Int8)).otherwise(expression)
+        )
+    return frame.select(expression).to_series().to_numpy()
+
+
+def matches(names: pl.Series, pattern: str) -> npt.NDArray[np.bool_]:
+    """Which names match the pattern. Shape: (names,)."""
+    return names.str.contains(pattern).to_numpy()
