@@ -1,0 +1,200 @@
+"""Chain patterns: the different paths that led to device work, with what each link costs.
+
+A chain is one device event with the path above it: annotation > operator > ... > host calls made
+before the launch > launch call > kernel. Chains with the same path of names are one pattern.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from analyzer import units
+from analyzer.chains.build import Chains
+from analyzer.model import Column, Section, Table, Unit
+
+ORDER = 35
+
+#: The JSON report lists the patterns with the most chains and device time, up to this many.
+MOST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """path: annotations and operators, outermost first. host_calls: names before the launch, in order.
+
+    cpu_ns      median time of the innermost operator, its own and its calls'.
+    latency_ns  median of device start - start of the launch call, None if unlinked.
+    Times in ns; `device_total_ns` over all chains.
+    """
+
+    path: tuple[str, ...]
+    count: int
+    host_calls: tuple[str, ...]
+    launch: str | None
+    device_work: str
+    cpu_ns: float | None
+    device_ns: float
+    device_max_ns: int
+    device_total_ns: int
+    latency_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    rows: tuple[Pattern, ...]  # most device time first
+    distinct: int
+
+    def contract(self) -> dict[str, Any]:
+        return {
+            "chains": [
+                {
+                    "path": list(p.path),
+                    "count": p.count,
+                    "host_calls": list(p.host_calls),
+                    "launch": p.launch,
+                    "device_work": p.device_work,
+                    "cpu_us_median": units.us(p.cpu_ns),
+                    "device_us_median": units.us(p.device_ns),
+                    "device_us_max": units.us(p.device_max_ns),
+                    "device_us_total": units.us(p.device_total_ns),
+                    "latency_us_median": units.us(p.latency_ns),
+                }
+                for p in self.rows
+            ]
+        }
+
+    def section(self, top: int) -> Section | None:
+        if not self.rows:
+            return None
+        table = Table(
+            "Dispatch chains",
+            (
+                Column("operator", Unit.NAME),
+                Column("host calls", Unit.NAME),
+                Column("device work", Unit.NAME),
+                Column("count", Unit.COUNT),
+                Column("CPU", Unit.NS),
+                Column("latency", Unit.NS),
+                Column("device", Unit.NS),
+                Column("max", Unit.NS),
+            ),
+            tuple(
+                (
+                    p.path[-1] if p.path else "(no operator)",
+                    _counted((*p.host_calls, p.launch)) if p.launch else "n/a: not linked",
+                    p.device_work,
+                    p.count,
+                    p.cpu_ns,
+                    p.latency_ns,
+                    p.device_ns,
+                    p.device_max_ns,
+                )
+                for p in self.rows[:top]
+            ),
+            hidden=max(0, self.distinct - top),
+            note="medians per chain, with the device's max; CPU: the operator's own time with the calls it makes",
+        )
+        return Section("chains", "Dispatch chains", tables=(table,))
+
+
+def _counted(calls: tuple[str, ...]) -> str:
+    counts: dict[str, int] = {}
+    for name in calls:
+        counts[name] = counts.get(name, 0) + 1
+    return " > ".join(f"{n}× {name}" if n > 1 else name for name, n in counts.items())
+
+
+def analyze(chains: Chains) -> Patterns:
+    host = chains.host
+    path = chains.path_id
+    before = _calls_before(chains)
+    work = chains.device.select("name", "dur", "launch", "ts").with_columns(launch=pl.col("launch").fill_null(-1))
+    row = work["launch"].to_numpy()
+    linked = row >= 0
+    holder = np.where(linked, _at(chains.holder, row), -1)
+    frame = work.with_columns(
+        path=pl.Series(np.where(holder >= 0, _at(path, holder), -1)),
+        calls=pl.Series(np.where(linked, _at(before, row), -1)),
+        call=pl.Series(np.where(linked, _at(host.name, row), -1)),
+        holder=pl.Series(holder),
+        cpu=pl.Series(np.where(holder >= 0, _at(chains.own_ns, holder), 0)),
+        latency=pl.Series(np.where(linked, work["ts"].to_numpy() - _at(host.start, row), 0)),
+        example=pl.Series(row),
+    )
+    grouped = (
+        frame.group_by("path", "calls", "call", "name")
+        .agg(
+            count=pl.len(),
+            cpu=pl.col("cpu").filter(pl.col("holder") >= 0).median(),
+            device=pl.col("dur").median(),
+            longest=pl.col("dur").max(),
+            total=pl.col("dur").sum(),
+            latency=pl.col("latency").filter((pl.col("call") >= 0) & (pl.col("latency") >= 0)).median(),
+            example=pl.col("example").first(),
+        )
+        .sort(["total", "count", "example"], descending=[True, True, False])
+    )
+    text = chains.trace.names
+    rows = []
+    for r in grouped.head(MOST).iter_rows(named=True):
+        rows.append(
+            Pattern(
+                path=chains.path(int(chains.holder[r["example"]]) if r["example"] >= 0 else -1),
+                count=r["count"],
+                host_calls=_call_names(chains, r["example"]),
+                launch=None if r["call"] < 0 else text[r["call"]],
+                device_work=text[r["name"]],
+                cpu_ns=r["cpu"],
+                device_ns=r["device"],
+                device_max_ns=r["longest"],
+                device_total_ns=r["total"],
+                latency_ns=r["latency"],
+            )
+        )
+    return Patterns(tuple(rows), grouped.height)
+
+
+def _at(values: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return values[rows] if len(values) else np.zeros(len(rows), values.dtype)
+
+
+def _calls_before(chains: Chains) -> np.ndarray[Any, Any]:
+    """For each launch call, a number for the sequence of calls since the launch before it in one operator.
+
+    The sequence is folded to a number by hashing, left to right; equal sequences have equal numbers.
+    """
+    host = chains.host
+    calls = np.nonzero(chains.is_call & (chains.holder >= 0))[0]
+    name = host.name[calls]
+    frame = pl.DataFrame(
+        {"row": calls, "holder": chains.holder[calls], "name": name, "launch": chains.is_launch[calls]}
+    ).sort("holder", "row")
+    frame = frame.with_columns(run=pl.col("launch").cast(pl.Int64).cum_sum().shift(1, fill_value=0).over("holder"))
+    sequences = frame.filter(~pl.col("launch")).group_by("holder", "run", maintain_order=True).agg("name")
+    number = sequences.with_columns(
+        sequence=pl.col("name").cast(pl.List(pl.String)).list.join(",").rank("dense").cast(pl.Int64)
+    ).drop("name")
+    out = np.zeros(host.height, np.int64)
+    joined = (
+        frame.filter("launch")
+        .join(number, on=["holder", "run"], how="left")
+        .with_columns(pl.col("sequence").fill_null(0))
+    )
+    out[joined["row"].to_numpy()] = joined["sequence"].to_numpy()
+    return out
+
+
+def _call_names(chains: Chains, launch: int) -> tuple[str, ...]:
+    """Names of the calls in the same operator since the launch before this one."""
+    if launch < 0 or chains.holder[launch] < 0:
+        return ()
+    holder = int(chains.holder[launch])
+    mine = np.arange(holder + 1, launch)
+    mine = mine[chains.is_call[mine] & (chains.holder[mine] == holder)]
+    launches = mine[chains.is_launch[mine]]
+    mine = mine[mine > launches[-1]] if len(launches) else mine
+    return tuple(chains.text(chains.host.frame["name"].gather(mine)).to_list())

@@ -1,0 +1,253 @@
+"""The commands: the one file that prints, exits and reads the environment.
+
+Exit codes: 0 fine; 1 a limit is broken; 2 usage or unreadable input; 3 a bug of ours; 130 Ctrl-C;
+141 the reader of our output went away.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from analyzer.errors import TraceError
+
+if TYPE_CHECKING:
+    from analyzer.model import Report
+
+EXIT_INPUT, EXIT_BUG, EXIT_INTERRUPT, EXIT_PIPE = 2, 3, 130, 141
+
+FORMS = ("terminal", "json", "markdown")
+#: By suffix of -o FILE.
+FORMATS = {".json": "json", ".md": "markdown", ".txt": "terminal"}
+#: Width where no terminal says one: wide enough for names, narrow enough for a mail.
+PIPED_WIDTH = 110
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Entry point of the console script. Never shows a traceback unless TRACECLI_DEBUG is set."""
+    try:
+        code = cli.main(arguments, prog_name="tracecli", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as e:
+        code = e.exit_code
+    except click.UsageError as e:
+        e.show()
+        code = EXIT_INPUT
+    except click.ClickException as e:
+        e.show()
+        code = EXIT_INPUT
+    except TraceError as e:
+        _say_error(e)
+        code = EXIT_INPUT
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        code = EXIT_INTERRUPT
+    except BrokenPipeError:
+        # Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = EXIT_PIPE
+    except MemoryError:
+        click.echo("tracecli: out of memory; a step range or fewer events would fit", err=True)
+        code = EXIT_INPUT
+    except Exception as e:  # the last resort: a bug of ours is said, not dumped
+        if os.environ.get("TRACECLI_DEBUG"):
+            raise
+        click.echo(
+            f"tracecli: internal error, a bug of ours: {type(e).__name__}: {e}\n"
+            "Set TRACECLI_DEBUG=1 for the traceback, and please report it.",
+            err=True,
+        )
+        code = EXIT_BUG
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say_error(e: TraceError) -> None:
+    from analyzer.units import clean
+
+    where = f"{clean(e.where)}: " if e.where else ""
+    click.echo(f"tracecli: {where}{clean(e.what)}", err=True)
+    if e.hint:
+        click.echo(f"  {clean(e.hint)}", err=True)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="torch-tracecli", prog_name="tracecli")
+def cli() -> None:
+    """Why did the GPU wait? Reads PyTorch profiler traces; needs no GPU and no torch."""
+
+
+def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What every command that reports has: where to, in which form, and in colour or not."""
+    options = (
+        click.option("--format", "form", type=click.Choice(FORMS), help="Default: by the suffix of -o, else terminal."),
+        click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to FILE; the suffix tells."),
+        click.option("--force", is_flag=True, help="Overwrite an existing FILE."),
+        click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@cli.command()
+@click.argument("trace")
+@output_options
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Rows a table shows.")
+@click.option("--only", metavar="SECTION,..", help="Show these sections only, or all; an unknown name lists them.")
+@click.option("--step", metavar="NAME|N", help="Analyse one profiler step: its name, number or position.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes that parse; default: one a core.")
+@click.option("--strict", is_flag=True, help="Refuse a file that needs any repair (exit code 2).")
+def analyze(
+    trace: str,
+    form: str | None,
+    output: Path | None,
+    force: bool,
+    color: str,
+    top: int,
+    only: str | None,
+    step: str | None,
+    jobs: int | None,
+    strict: bool,
+) -> None:
+    """Say what holds a run back: verdict, idle time by cause, operators, kernels, spikes.
+
+    TRACE is a .json or .json.gz of PyTorch's profiler, or - for standard input.
+    """
+    from analyzer import pipeline
+    from analyzer.trace.reader import read
+
+    form = _form(form, output)
+    _refuse_overwrite(output, force)
+    with _Progress() as report_progress:
+        frames = read(trace, jobs=jobs, strict=strict, progress=report_progress)
+    report = pipeline.run(frames, top=top, step=step)
+    _write(_rendered(_only(report, only), form, output, color), output)
+
+
+def _form(form: str | None, output: Path | None) -> str:
+    if form:
+        return form
+    if output is None:
+        return "terminal"
+    if output.suffix not in FORMATS:
+        raise click.UsageError(f"{output}: no format has this suffix; use {', '.join(FORMATS)}, or --format")
+    return FORMATS[output.suffix]
+
+
+def _refuse_overwrite(output: Path | None, force: bool) -> None:
+    if output is not None and output.exists() and not force:
+        raise click.UsageError(f"{output} exists; --force overwrites it")
+
+
+def _only(report: Report, only: str | None) -> Report:
+    """The report with some sections. The contract stays whole: a reader of JSON selects by key."""
+    from dataclasses import replace
+
+    if only is None:
+        return replace(report, sections=[s for s in report.sections if not s.detail])
+    if only == "all":
+        return report
+
+    wanted = [name.strip() for name in only.split(",") if name.strip()]
+    known = [*(s.key for s in report.sections), "findings"]
+    unknown = [name for name in wanted if name not in known]
+    if unknown or not wanted:
+        raise click.UsageError(f"no section {', '.join(unknown) or 'named'} in this report; it has: {', '.join(known)}")
+    return replace(
+        report,
+        sections=[s for s in report.sections if s.key in wanted],
+        findings=report.findings if "findings" in wanted else (),
+    )
+
+
+def _rendered(report: Report, form: str, output: Path | None, color: str) -> bytes:
+    if form == "json":
+        from analyzer.render import json
+
+        return json.render(report)
+    if form == "markdown":
+        from analyzer.render import markdown
+
+        return markdown.render(report).encode()
+    from analyzer.render import terminal
+
+    to_file = output is not None
+    encoding = "utf-8" if to_file else (sys.stdout.encoding or "ascii")
+    text = terminal.render(
+        report,
+        width=PIPED_WIDTH if to_file else _width(),
+        color=color == "always" or (color == "auto" and not to_file and _wants_color()),
+        ascii_only=encoding.lower().replace("-", "") not in ("utf8", "utf16", "utf8sig"),
+    )
+    return text.encode()
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((PIPED_WIDTH, 40)).columns
+
+
+def _wants_color() -> bool:
+    """Colour for a terminal that can; the usual variables overrule (no-color.org, FORCE_COLOR)."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
+
+
+def _write(content: bytes, output: Path | None) -> None:
+    if output is None:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        output.write_bytes(content)
+    except OSError as e:
+        raise TraceError(f"cannot write: {e.strerror or e}", str(output)) from e
+    click.echo(f"wrote {output}", err=True)
+
+
+class _Progress:
+    """Progress on standard error, for a person who watches, after a second."""
+
+    DELAY = 1.0
+
+    def __enter__(self) -> Callable[[int, int | None], None] | None:
+        self._bar: Any = None
+        if not sys.stderr.isatty():
+            return None
+        import time
+
+        self._begun = time.monotonic()
+        return self._update
+
+    def _update(self, done: int, total: int | None) -> None:
+        import time
+
+        if self._bar is None:
+            if time.monotonic() - self._begun < self.DELAY:
+                return
+            from rich.console import Console
+            from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+            self._bar = Progress(
+                TextColumn("reading"), BarColumn(), DownloadColumn(), TimeRemainingColumn(),
+                console=Console(stderr=True), transient=True,
+            )  # fmt: skip
+            self._bar.start()
+            self._task = self._bar.add_task("reading", total=total)
+        self._bar.update(self._task, completed=done, total=total)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+if hasattr(signal, "SIGPIPE"):
+    # A closed pipe is an error that we report with its own exit code, not a silent death.
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)

@@ -1,0 +1,137 @@
+"""File -> frames -> chains -> analyses -> findings -> report."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
+from types import ModuleType
+from typing import Any
+
+from analyzer import analyses, findings, units
+from analyzer.analyses.devices import Devices
+from analyzer.analyses.overview import Overview
+from analyzer.chains.build import Chains, build
+from analyzer.model import SCHEMA_VERSION, Finding, Headline, Report, Result, Severity, Warning
+from analyzer.trace import select
+from analyzer.trace.schema import Trace
+
+#: The distribution's name: `tracecli` belongs to another project.
+DISTRIBUTION = "torch-tracecli"
+
+
+@cache
+def modules(package: ModuleType) -> tuple[ModuleType, ...]:
+    """The plug-ins of a package, by ORDER and name: an addition is a file, and edits no registry."""
+    found = [importlib.import_module(m.name) for m in pkgutil.iter_modules(package.__path__, package.__name__ + ".")]
+    return tuple(sorted(found, key=lambda m: (getattr(m, "ORDER", 0), m.__name__)))
+
+
+def version() -> str:
+    try:
+        return installed_version(DISTRIBUTION)
+    except PackageNotFoundError:  # run from a source tree that was not installed
+        return "0+unknown"
+
+
+def run(trace: Trace, *, top: int = 10, step: str | None = None) -> Report:
+    """Analyse a trace in memory.
+
+    top   rows that a table shows; the contract is not cut by it.
+    step  analyse one step only: its name, number or position; see `trace.select.step`.
+    """
+    chains = build(trace if step is None else select.step(trace, step))
+    results: dict[str, Result] = {
+        module.__name__.rpartition(".")[2]: module.analyze(chains) for module in modules(analyses)
+    }
+    warnings = (*trace.warnings, *chains.warnings)
+    judged = _judge(results, chains)
+    contract: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "tool": {"name": "tracecli", "version": version()},
+        "trace": _trace(chains),
+        "warnings": [_warning(w) for w in warnings],
+    }
+    for result in results.values():
+        contract |= result.contract()
+    contract["findings"] = [_finding(f) for f in judged]
+    sections = [section for result in results.values() if (section := result.section(top)) is not None]
+    return Report(contract, _headline(chains, results, top), sections, judged, warnings)
+
+
+def _judge(results: Mapping[str, Result], chains: Chains) -> tuple[Finding, ...]:
+    """All findings, the gravest first, and within one severity the one that could win most."""
+    found = [finding for module in modules(findings) for finding in module.find(results, chains)]
+    gravity = list(Severity)
+    return tuple(sorted(found, key=lambda f: (gravity.index(f.severity), -(f.up_to_ns or 0), f.name)))
+
+
+def _trace(chains: Chains) -> dict[str, Any]:
+    trace = chains.trace
+    distributed = trace.header.distributed
+    return {
+        "path": trace.path,
+        "bytes": trace.bytes,
+        "format": trace.format,
+        "events": trace.events,
+        "complete_events": trace.complete_events,
+        "damaged_events": trace.damaged_events,
+        "truncated": trace.truncated,
+        "truncated_at_byte": trace.truncated_at_byte,
+        "producer": trace.header.producer,
+        "base_ns": trace.base_ns,
+        "devices": [{"id": d.get("id"), "name": d.get("name"), "sms": d.get("numSms")} for d in trace.header.devices],
+        "steps": select.step_names(trace),
+        "rank": _integer(distributed.get("rank")),
+        "world_size": _integer(distributed.get("world_size")),
+    }
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _warning(w: Warning) -> dict[str, Any]:
+    full = {"code": w.code, "message": w.message, "byte": w.byte, "count": w.count}
+    return {key: value for key, value in full.items() if value is not None}
+
+
+def _finding(f: Finding) -> dict[str, Any]:
+    return {
+        "name": f.name,
+        "severity": f.severity.value,
+        "title": f.title,
+        "evidence": list(f.evidence),
+        "advice": f.advice,
+        "up_to_us": units.us(f.up_to_ns),
+        "share": f.share,
+        "docs": f"tracecli explain {f.name}",
+    }
+
+
+def _headline(chains: Chains, results: Mapping[str, Result], top: int) -> Headline:
+    overview, devices = results["overview"], results["devices"]
+    assert isinstance(overview, Overview)
+    assert isinstance(devices, Devices)
+    trace = chains.trace
+    steps = len(chains.steps)
+    window = units.duration(overview.window.duration) if overview.window else "no events"
+    present = {d.id for d in devices.rows}
+    names = sorted({str(d.get("name")) for d in trace.header.devices if d.get("id") in present and d.get("name")})
+    count = f"{len(present)} × " if len(present) > 1 else ""
+    return Headline(
+        source=(
+            trace.path.replace("\\", "/").rpartition("/")[2],
+            f"{steps} step{'s' * (steps != 1)}, {window}" if steps else window,
+            count + ", ".join(names) if names else trace.header.producer,
+            f"{trace.events:,} events",
+        ),
+        bound=overview.verdict.bound,
+        reason=overview.verdict.reason,
+        strips=devices.strips(top),
+        trust=overview.trust(),
+        path=trace.path,
+    )

@@ -1,0 +1,68 @@
+"""The report as Markdown, for pull requests and tickets. Text from a trace is never markup."""
+
+from __future__ import annotations
+
+import re
+
+from analyzer import units
+from analyzer.model import Report, Section, Table, Unit
+from analyzer.render import cells
+
+#: Long C++ names break the table for every reader; the full ones are in the JSON report.
+_NAME_WIDTH = 80
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~$&@:])")
+
+
+def escape(text: str) -> str:
+    """Text that Markdown and the HTML inside it show as it is."""
+    return (
+        _SPECIAL.sub(r"\\\1", units.clean(text)).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+    )
+
+
+def render(report: Report) -> str:
+    head = report.headline
+    parts = [
+        f"# tracecli: {escape(head.bound)}",
+        f"{escape(head.reason)}",
+        " · ".join(escape(part) for part in head.source),
+    ]
+    if report.findings:
+        parts.append("## Findings")
+        for f in report.findings:
+            gain = f" (up to {units.duration(f.up_to_ns)})" if f.up_to_ns is not None else ""
+            evidence = "".join(f"\n  - {escape(e)}" for e in f.evidence)
+            parts.append(
+                f"- **{f.severity.value}: {escape(f.name)}** {escape(f.title)}{gain}{evidence}\n  - {escape(f.advice)}"
+            )
+    for section in report.sections:
+        parts += _section(section)
+    parts.append("**Trust:** " + "; ".join(escape(t) for t in head.trust))
+    parts += [f"**{escape(w.code)}:** {escape(w.message)}" for w in report.warnings]
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(section: Section) -> list[str]:
+    parts = [f"## {escape(section.title)}"]
+    if section.metrics:
+        parts.append("\n".join(f"- {escape(m.title)}: {escape(cells.text(m.value, m.unit))}" for m in section.metrics))
+    parts += [table(t) for t in section.tables]
+    return [*parts, *(escape(note) for note in section.notes)]
+
+
+def table(t: Table) -> str:
+    """One table, with its title; numbers aligned right."""
+    lines = [
+        f"**{escape(t.title)}**\n",
+        "| " + " | ".join(escape(c.title) for c in t.columns) + " |",
+        "|" + "|".join("---" if cells.is_text(c.unit) else "---:" for c in t.columns) + "|",
+    ]
+    for row in t.rows:
+        texts = (
+            units.short_name(cells.text(v, c.unit), _NAME_WIDTH) if c.unit is Unit.NAME else cells.text(v, c.unit)
+            for v, c in zip(row, t.columns, strict=True)
+        )
+        lines.append("| " + " | ".join(escape(text) for text in texts) + " |")
+    if t.hidden:
+        lines.append(f"\n{t.hidden:,} more rows are not shown")
+    return "\n".join(lines)

@@ -1,0 +1,297 @@
+"""The report for a person at a terminal: verdict, picture, findings, figures, trust, next step."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from analyzer import units
+from analyzer.model import Column, Finding, Report, Section, Severity, Strip, Table, Unit, Warning
+from analyzer.render import cells
+
+_MARK = {
+    Severity.ERROR: ("✗", "bold red"),
+    Severity.WARNING: ("!", "bold yellow"),
+    Severity.NOTE: ("·", "bold blue"),
+}
+_ASCII = str.maketrans({
+    "✗": "x", "█": "#", "░": ".", "▇": "=", "…": "~", "µ": "u", "×": "x", "–": "-", "─": "-", "→": ">", "·": "-",
+    "▓": "#", "▒": "+",
+})  # fmt: skip
+#: Bars cost width and say the least: they are drawn only where the table leaves room.
+_BAR = 10
+_LEAST_NAME = 14
+_MOST_NAME = 72
+
+
+def render(report: Report, *, width: int, color: bool, ascii_only: bool = False) -> str:
+    """The whole report in lines of at most `width` cells. ascii_only: for terminals without UTF-8."""
+    page = _Page(width)
+    _headline(page, report)
+    _findings(page, report.findings)
+    for section in report.sections:
+        _section(page, section)
+    _close(page, report)
+    return page.text(color, ascii_only)
+
+
+class _Page:
+    """Lines of styled text, never markup: names from a trace may look like any markup there is."""
+
+    def __init__(self, width: int) -> None:
+        self.width = max(width, 40)
+        self.lines: list[Text] = []
+
+    def line(self, *parts: str | tuple[str, str]) -> None:
+        line = Text(no_wrap=True, overflow="crop")
+        for part in parts:
+            line.append(*((part,) if isinstance(part, str) else part))
+        self.lines.append(line)
+
+    def wrapped(self, text: str, indent: int, style: str = "", first: str | None = None) -> None:
+        """A paragraph, indented; `first` stands in the indent of its first line."""
+        room = max(self.width - indent, 20)
+        rows = _wrap(text, room)
+        for i, row in enumerate(rows):
+            lead = first if i == 0 and first is not None else ""
+            self.line(lead.ljust(indent), (row, style))
+
+    def text(self, color: bool, ascii_only: bool) -> str:
+        out = io.StringIO()
+        console = Console(
+            file=out, width=self.width, force_terminal=color, color_system="standard" if color else None,
+            no_color=not color, highlight=False, markup=False, emoji=False, legacy_windows=False,
+        )  # fmt: skip
+        for line in self.lines:
+            line.rstrip()
+            # A command to copy keeps its length; all other lines were made to fit.
+            console.print(line, no_wrap=True, overflow="ignore", crop=False)
+        text = out.getvalue()
+        return text.translate(_ASCII).encode("ascii", "backslashreplace").decode() if ascii_only else text
+
+
+def _wrap(text: str, room: int) -> list[str]:
+    rows, row = [], ""
+    for word in text.split():
+        if row and cell_len(row) + 1 + cell_len(word) > room:
+            rows.append(row)
+            row = word
+        else:
+            row = f"{row} {word}" if row else word
+        while cell_len(row) > room:
+            rows.append(row[:room])
+            row = row[room:]
+    return [*rows, row] if row or not rows else rows
+
+
+def _headline(page: _Page, report: Report) -> None:
+    head = report.headline
+    page.line((units.short_name("  ·  ".join(units.clean(part) for part in head.source), page.width), "dim"))
+    page.line()
+    good = head.bound in ("compute-bound", "cpu-only")
+    style = "bold green" if good else "bold yellow" if head.bound in ("mixed", "nothing-to-judge") else "bold red"
+    label = head.bound.upper()
+    rows = _wrap(units.clean(head.reason), page.width - len(label) - 2)
+    page.line((label, style), "  ", rows[0] if rows else "")
+    for row in rows[1:]:
+        page.line(" " * (len(label) + 2), row)
+    if head.strips:
+        page.line()
+    for strip in head.strips:
+        _strip(page, strip)
+
+
+def _strip(page: _Page, strip: Strip) -> None:
+    lead = f"  {strip.title}  "
+    room = max(10, min(len(strip.shares), page.width - len(lead)))
+    shares = _resample(strip.shares, room)
+    page.line((lead, "dim"), *((_shade(x), "green" if x >= 0.5 else "yellow" if x > 0 else "dim") for x in shares))
+    cell = strip.cell_ns * len(strip.shares) / room
+    page.line(
+        " " * len(lead),
+        (
+            f"█ busy {units.duration(strip.busy_ns)}   ░ idle {units.duration(strip.idle_ns)}"
+            f"   1 cell = {units.duration(cell)}",
+            "dim",
+        ),
+    )
+
+
+def _resample(shares: Sequence[float], n: int) -> list[float]:
+    """Mean of the shares that fall into each of n equal cells."""
+    size = len(shares) / n
+    out = []
+    for i in range(n):
+        lo, hi = i * size, (i + 1) * size
+        total = 0.0
+        k = int(lo)
+        while k < hi and k < len(shares):
+            total += shares[k] * (min(hi, k + 1) - max(lo, k))
+            k += 1
+        out.append(total / size)
+    return out
+
+
+def _shade(share: float) -> str:
+    return "█" if share >= 0.75 else "▓" if share >= 0.5 else "▒" if share >= 0.1 else "░"
+
+
+def _findings(page: _Page, findings: Sequence[Finding]) -> None:
+    if not findings:
+        return
+    counts = [(s, sum(f.severity is s for f in findings)) for s in Severity]
+    summary = " · ".join(f"{n} {s.value}{'s' * (n > 1)}" for s, n in counts if n)
+    _title(page, "Findings", summary)
+    for f in findings:
+        mark, style = _MARK[f.severity]
+        gain = "" if f.up_to_ns is None else f"up to {units.duration(f.up_to_ns)}"
+        if gain and f.share is not None:
+            gain += f", {units.share(f.share)}"
+        lead = f"{mark} {f.name}  "
+        room = page.width - cell_len(lead) - cell_len(gain) - 2
+        rows = _wrap(units.clean(f.title), max(room, 20))
+        pad = " " * max(2, page.width - cell_len(lead) - cell_len(rows[0]) - cell_len(gain))
+        page.line((f"{mark} ", style), (f.name, style), "  ", rows[0], pad, (gain, "bold"))
+        for row in rows[1:]:
+            page.line(" " * cell_len(lead), row)
+        for evidence in f.evidence:
+            page.wrapped(units.clean(evidence), 8, "dim")
+        page.wrapped(units.clean(f.advice), 10, first="        →")
+
+
+def _section(page: _Page, section: Section) -> None:
+    titled = False
+    for table in section.tables:
+        _table(page, table)
+        titled = True
+    if section.metrics or section.notes:
+        if not titled:
+            _title(page, section.title)
+        for m in section.metrics:
+            note = f"   {m.note}" if m.note else ""
+            page.line(f"  {m.title:<26} {cells.text(m.value, m.unit):>10}", (units.clean(note), "dim"))
+        for note in section.notes:
+            page.wrapped(units.clean(note), 2)
+
+
+def _title(page: _Page, title: str, aside: str = "") -> None:
+    page.line()
+    pad = " " * max(2, page.width - cell_len(title) - cell_len(aside))
+    page.line((title, "bold"), pad if aside else "", (aside, "dim"))
+    page.line(("─" * page.width, "dim"))
+
+
+def _table(page: _Page, table: Table) -> None:
+    columns = list(range(len(table.columns)))
+    formatted = [[cells.text(v, c.unit) for v, c in zip(row, table.columns, strict=True)] for row in table.rows]
+    widths = _widths(page.width, table.columns, formatted, columns)
+    bar = next((i for i in columns if table.columns[i].bar), None)
+    used = sum(widths[i] for i in columns) + 2 * (len(columns) - 1)
+    bars = bar is not None and page.width - used >= _BAR + 2
+    _title_row(page, table, columns, widths)
+    most = (
+        max((abs(v) for row in table.rows if isinstance(v := row[bar], int | float)), default=0)
+        if bars and bar is not None
+        else 0
+    )
+    for row, texts in zip(table.rows, formatted, strict=True):
+        parts: list[str | tuple[str, str]] = []
+        for i in columns:
+            parts.append(_cell(texts[i], widths[i], table.columns[i].unit))
+            parts.append("  ")
+        if bars and bar is not None and most and isinstance(value := row[bar], int | float):
+            parts.append(("▇" * round(_BAR * abs(value) / most), "cyan"))
+        page.line(*parts)
+    if table.hidden:
+        page.line((f"… {table.hidden:,} more; --top {table.hidden + len(table.rows)} shows all", "dim"))
+    if table.note:
+        page.wrapped(units.clean(table.note), 0, "dim")
+
+
+def _title_row(page: _Page, table: Table, columns: list[int], widths: list[int]) -> None:
+    titles = []
+    for n, i in enumerate(columns):
+        c = table.columns[i]
+        text = table.title if n == 0 else c.title
+        titles.append(text.ljust(widths[i]) if cells.is_text(c.unit) and n else text.rjust(widths[i]) if n else text)
+    first = titles[0]
+    rest = "  ".join(titles[1:])
+    # The table's own title stands over its first column, and may run into the space of the second.
+    room = widths[columns[0]] + 2 + cell_len(rest) - cell_len(rest.lstrip())
+    page.line()
+    if cell_len(first) + 2 <= room:
+        page.line((first.ljust(room), "bold"), (rest.lstrip(), "dim"))
+    else:
+        page.line((first, "bold"))
+        page.line(" " * (widths[columns[0]] + 2), (rest, "dim"))
+    page.line(("─" * page.width, "dim"))
+
+
+def _widths(width: int, columns: Sequence[Column], formatted: Sequence[Sequence[str]], chosen: list[int]) -> list[int]:
+    """Width of each column; takes columns out of `chosen` from the right where even the least does not fit."""
+    natural = [
+        max([cell_len(c.title), *(cell_len(row[i]) for row in formatted)]) if i else
+        max([1, *(cell_len(row[i]) for row in formatted)])
+        for i, c in enumerate(columns)
+    ]  # fmt: skip
+    names = [i for i, c in enumerate(columns) if c.unit in (Unit.NAME, Unit.TEXT)]
+    for i in names:
+        natural[i] = min(natural[i], _MOST_NAME)
+
+    def least(i: int) -> int:
+        return min(natural[i], _LEAST_NAME) if i in names else natural[i]
+
+    while len(chosen) > 2 and sum(least(i) for i in chosen) + 2 * (len(chosen) - 1) > width:
+        chosen.pop()
+    room = width - 2 * (len(chosen) - 1) - sum(natural[i] for i in chosen if i not in names)
+    _share_out(natural, [i for i in chosen if i in names], room)
+    return natural
+
+
+def _share_out(widths: list[int], names: Sequence[int], room: int) -> None:
+    """Cut the widest name columns until all of them fit into the room."""
+    while names and sum(widths[i] for i in names) > room:
+        widest = max(names, key=lambda i: widths[i])
+        if widths[widest] <= 1:
+            return
+        widths[widest] -= 1
+
+
+def _cell(text: str, width: int, unit: Unit) -> str:
+    if not cells.is_text(unit):
+        return text.rjust(width)
+    text = units.short_name(text, width) if cell_len(text) > width else text
+    return text + " " * (width - cell_len(text))
+
+
+def _close(page: _Page, report: Report) -> None:
+    page.line()
+    page.wrapped("; ".join(units.clean(t) for t in report.headline.trust), 10, first="Trust")
+    for warning in _worth_saying(report.warnings):
+        at = f" (byte {warning.byte:,})" if warning.byte is not None else ""
+        page.wrapped(units.clean(f"{warning.code}: {warning.message}{at}"), 10, "yellow", first="Warning")
+    page.line()
+    for i, step in enumerate(_next(report)):
+        page.line(("Next" if i == 0 else "").ljust(10), step)
+
+
+def _worth_saying(warnings: Iterable[Warning]) -> list[Warning]:
+    """Each code once: the same fault in many places is one thing to know."""
+    seen: dict[str, Warning] = {}
+    for w in warnings:
+        seen.setdefault(w.code, w)
+    return list(seen.values())
+
+
+def _next(report: Report) -> list[str]:
+    path = units.clean(report.headline.path)
+    steps = []
+    if report.findings:
+        steps.append(f"tracecli explain {report.findings[0].name}")
+    steps.append(f"tracecli analyze {path} --only all")
+    steps.append(f"tracecli analyze {path} -o report.json")
+    return steps
