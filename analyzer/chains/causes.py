@@ -5,7 +5,7 @@ The formula is DESIGN's "cause of a gap". The pieces of an interval add up to it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,16 +44,13 @@ class Threads:
     frame_activity: Activity
     overhead: pl.DataFrame
     first_use: npt.NDArray[np.float64]  # per host row: share of its own time that is first use
+    cache: dict[int, tuple[Ints, tuple[Rows | None, ...]]] = field(default_factory=dict)
 
     def pieces(self, thread: int, start: Ints, end: Ints) -> tuple[Ints, npt.NDArray[np.int8], Rows, Ints]:
         """What a thread did in each interval: (interval, cause, owner name, ns), one entry a piece."""
-        time, (host, frame, flag) = overlay(
-            self._line(self.host, thread), self._line(self.frames, thread), self._flags(thread)
-        )
+        time, (host, frame, flag) = self._lines(thread)
         interval, segment, begin, stop = cut(time, start, end)
-        none = np.int32(-1)
-        host, frame, flag = (np.append(x, none)[segment] for x in (host, frame, flag))
-        host[segment < 0] = frame[segment < 0] = flag[segment < 0] = none
+        host, frame, flag = (_owners(line, segment) for line in (host, frame, flag))
 
         cause = np.where(host >= 0, _take(self.host_activity.cause, host), np.int8(Cause.NO_HOST_EVENT))
         owner = _names(self.host, _take(self.host_activity.owner, host), host >= 0)
@@ -86,6 +83,14 @@ class Threads:
             np.concatenate([owner, owner[extra]]),
             np.concatenate([ns - excess, excess[extra]]),
         )
+
+    def _lines(self, thread: int) -> tuple[Ints, tuple[Rows | None, ...]]:
+        """Borders of a thread, and who is innermost on each of its lines: host events, frames, overhead."""
+        if thread not in self.cache:
+            self.cache[thread] = overlay(
+                self._line(self.host, thread), self._line(self.frames, thread), self._flags(thread)
+            )
+        return self.cache[thread]
 
     def _line(self, tree: Tree, thread: int) -> Line:
         return flatten(tree, *tree.rows_of(thread))
@@ -188,6 +193,13 @@ def attribute(idle: pl.DataFrame, unrecorded: Ints, profiler: pl.DataFrame, thre
 
 def _piece_frame(gap: Ints, cause: npt.NDArray[np.int8], owner: Rows, ns: Ints) -> pl.DataFrame:
     return pl.DataFrame({"gap": gap, "cause": cause, "owner": owner.astype(np.int32), "ns": ns}, schema=PIECES)
+
+
+def _owners(line: Rows | None, segment: Ints) -> Rows:
+    """Owner at each segment; -1 before the first, and on a line that never has one."""
+    if line is None:
+        return np.full(len(segment), -1, np.int32)
+    return np.where(segment < 0, np.int32(-1), line[np.maximum(segment, 0)])
 
 
 def _covered(intervals: pl.DataFrame, start: Ints, end: Ints) -> Ints:

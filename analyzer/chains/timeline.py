@@ -53,10 +53,26 @@ def flatten(tree: Tree, lo: int, hi: int) -> Line:
     return Line(time[lasting], owner[lasting])
 
 
-def overlay(*lines: Line) -> tuple[Ints, tuple[Rows, ...]]:
-    """Several lines over the same time axis: the common borders, and each line's owner from there on."""
-    time = lines[0].time if len(lines) == 1 else np.unique(np.concatenate([line.time for line in lines]))
-    return time, tuple(line.owner if len(lines) == 1 else line.at(time) for line in lines)
+def overlay(*lines: Line) -> tuple[Ints, tuple[Rows | None, ...]]:
+    """Several lines over the same time axis: the common borders, and each line's owner from there on.
+
+    None stands for a line without any border: nothing is ever innermost on it.
+    """
+    used = [line for line in lines if len(line.time)]
+    time = used[0].time if used else np.zeros(0, np.int64)
+    for line in used[1:]:
+        time = _merge(time, line.time)
+    return time, tuple(
+        None if not len(line.time) else line.owner if len(used) == 1 else line.at(time) for line in lines
+    )
+
+
+def _merge(a: Ints, b: Ints) -> Ints:
+    """Sorted union of two sorted lists without repeats: what of the shorter is new is put in its place."""
+    long, short = (a, b) if len(a) >= len(b) else (b, a)
+    place = np.searchsorted(long, short)
+    fresh = long[np.minimum(place, len(long) - 1)] != short
+    return np.insert(long, place[fresh], short[fresh])
 
 
 def cut(time: Ints, start: Ints, end: Ints) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Ints, Ints]:
