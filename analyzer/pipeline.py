@@ -125,7 +125,7 @@ def _headline(chains: Chains, results: Mapping[str, Result], top: int) -> Headli
     return Headline(
         source=(
             trace.path.replace("\\", "/").rpartition("/")[2],
-            f"{steps} step{'s' * (steps != 1)}, {window}" if steps else window,
+            f"{units.plural(steps, 'step')}, {window}" if steps else window,
             count + ", ".join(names) if names else trace.header.producer,
             f"{trace.events:,} events",
         ),

@@ -71,6 +71,11 @@ def count(n: float | None) -> str:
     return f"{n:,.0f}" if float(n).is_integer() else f"{n:,.1f}"
 
 
+def plural(n: int, one: str, many: str | None = None) -> str:
+    """`1 launch`, `2 launches`: a count with its noun."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
 _NAMESPACES = re.compile(r"\b(?:at::native::|at::cuda::|at::|c10::|std::|\(anonymous namespace\)::|cutlass::)+")
 
 

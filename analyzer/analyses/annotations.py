@@ -11,6 +11,7 @@ import polars as pl
 from analyzer import units
 from analyzer.chains.bound import Verdict
 from analyzer.chains.build import Chains
+from analyzer.chains.intervals import spread
 from analyzer.chains.vocabulary import Role
 from analyzer.chains.within import launched_in, work_of
 from analyzer.model import Column, Section, Table, Unit
@@ -24,15 +25,22 @@ JUDGED = 64
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """All calls of one annotation; medians per call, times in ns."""
+    """All calls of one annotation; medians per call, times in ns.
+
+    tax_ns     host time less blocking waits and the profiler's time.
+    *_spread   robust standard deviation over the calls.
+    """
 
     name: str
     calls: int
     cpu_total_ns: int
     self_cpu_ns: int
     cpu_ns: float
+    cpu_spread_ns: float
     cpu_max_ns: int
+    tax_ns: float
     device_ns: float
+    device_spread_ns: float
     device_max_ns: int
     events: float
     kernels: float
@@ -53,10 +61,13 @@ class Annotations:
                     "name": a.name,
                     "calls": a.calls,
                     "cpu_us_median": units.us(a.cpu_ns),
+                    "cpu_us_spread": units.us(a.cpu_spread_ns),
                     "cpu_us_max": units.us(a.cpu_max_ns),
+                    "tax_us_median": units.us(a.tax_ns),
                     "cpu_us": units.us(a.cpu_total_ns),
                     "self_cpu_us": units.us(a.self_cpu_ns),
                     "device_us_median": units.us(a.device_ns),
+                    "device_us_spread": units.us(a.device_spread_ns),
                     "device_us_max": units.us(a.device_max_ns),
                     "device_events_median": a.events,
                     "kernels_median": a.kernels,
@@ -118,6 +129,7 @@ def analyze(chains: Chains) -> Annotations:
                 "row": rows,
                 "cpu": host.end[rows] - host.start[rows],
                 "own": host.self_ns[rows],
+                "tax": (host.end - host.start - host.below(chains.wait_ns) - host.below(chains.profiler_ns))[rows],
                 "device": work.device_ns,
                 "events": work.events,
                 "kernels": work.kernels,
@@ -132,8 +144,11 @@ def analyze(chains: Chains) -> Annotations:
             cpu_total_ns=pl.col("cpu").sum(),
             self_cpu_ns=pl.col("own").sum(),
             cpu_ns=pl.col("cpu").median(),
+            cpu_spread_ns=spread("cpu"),
             cpu_max_ns=pl.col("cpu").max(),
+            tax_ns=pl.col("tax").median(),
             device_ns=pl.col("device").median(),
+            device_spread_ns=spread("device"),
             device_max_ns=pl.col("device").max(),
             events=pl.col("events").median(),
             kernels=pl.col("kernels").median(),

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from analyzer import units
+from analyzer.chains import exposure
 from analyzer.chains.build import Chains
 from analyzer.chains.vocabulary import Role, classify, matches
 from analyzer.model import Column, Section, Table, Unit
@@ -46,7 +47,11 @@ _SOFTMAX = r"^aten::(?:softmax|_softmax|_safe_softmax|_softmax_backward_data)$"
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """Calls of one backend inside one annotation. Medians per call, times in ns."""
+    """Calls of one backend inside one annotation. Medians per call, times in ns.
+
+    products_total_ns  of `device_total_ns`, what the two matrix products took, as kernels' names tell them.
+    parts              device time of all calls by the operator that launched it, largest first.
+    """
 
     annotation: str | None
     backend: str
@@ -55,6 +60,8 @@ class Attention:
     device_total_ns: int
     cpu_ns: float
     events: float
+    products_total_ns: int
+    parts: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,8 @@ class AttentionCalls:
                     "device_us": units.us(a.device_total_ns),
                     "cpu_us_median": units.us(a.cpu_ns),
                     "device_events_per_call": a.events,
+                    "products_us": units.us(a.products_total_ns),
+                    "parts": [{"operator": name, "device_us": units.us(ns)} for name, ns in a.parts],
                 }
                 for a in self.rows
             ]
@@ -115,34 +124,64 @@ def analyze(chains: Chains) -> AttentionCalls:
     hi = np.array([r[2] for r in ranges])
     device = np.concatenate(([0], np.cumsum(chains.direct_device_ns)))
     events = np.concatenate(([0], np.cumsum(chains.direct_device_events)))
+    gemm = exposure.launched_ns(chains, (exposure.kinds(chains) == "gemm").to_numpy())
+    products = np.concatenate(([0], np.cumsum(gemm)))
     annotation = host.nearest((chains.cat == Cat.ANNOTATION) & (chains.role != Role.STEP))[lo]
+    table = pl.DataFrame(
+        {
+            "backend": [r[0] for r in ranges],
+            "annotation": np.where(annotation >= 0, host.name[annotation], -1).astype(np.int32),
+            "device": device[hi] - device[lo],
+            "cpu": [r[4] - r[3] for r in ranges],
+            "events": events[hi] - events[lo],
+            "products": products[hi] - products[lo],
+        }
+    ).with_row_index("call")
+    parts = _parts(chains, table, lo, hi)
     table = (
-        pl.DataFrame(
-            {
-                "backend": [r[0] for r in ranges],
-                "annotation": np.where(annotation >= 0, host.name[annotation], -1).astype(np.int32),
-                "device": device[hi] - device[lo],
-                "cpu": [r[4] - r[3] for r in ranges],
-                "events": events[hi] - events[lo],
-            }
-        )
-        .group_by("annotation", "backend")
+        table.group_by("annotation", "backend")
         .agg(
             calls=pl.len(),
             device=pl.col("device").median(),
             total=pl.col("device").sum(),
             cpu=pl.col("cpu").median(),
             events=pl.col("events").median(),
+            products=pl.col("products").sum(),
         )
         .sort(["total", "calls", "backend"], descending=[True, True, False])
     )
     names = chains.text(table["annotation"])
     return AttentionCalls(
         tuple(
-            Attention(text, row[1], row[2], row[3], row[4], row[5], row[6])
+            Attention(text, *row[1:8], tuple(parts.get((row[0], row[1]), ())))
             for text, row in zip(names, table.iter_rows(), strict=True)
         )
     )
+
+
+def _parts(
+    chains: Chains, calls: pl.DataFrame, lo: np.ndarray[Any, Any], hi: np.ndarray[Any, Any]
+) -> dict[tuple[int, str], list[tuple[str, int]]]:
+    """Device time by launching operator for each (annotation, backend); calls are host rows [lo, hi)."""
+    work = chains.device.select("launch", "dur").drop_nulls("launch")
+    launch = work["launch"].to_numpy()
+    order = np.argsort(lo)
+    slot = np.searchsorted(lo[order], launch, "right") - 1
+    call = order[np.maximum(slot, 0)]
+    inside = (slot >= 0) & (launch < hi[call])
+    holder = chains.holder[launch]
+    table = (
+        work.with_columns(call=pl.Series(call.astype(np.uint32)), holder=pl.Series(chains.host.name[holder]))
+        .filter(pl.Series(inside & (holder >= 0)))
+        .join(calls.select("call", "annotation", "backend"), on="call")
+        .group_by("annotation", "backend", "holder")
+        .agg(pl.col("dur").sum())
+        .sort("dur", "holder", descending=[True, False])
+    )
+    out: dict[tuple[int, str], list[tuple[str, int]]] = {}
+    for (annotation, backend, _, ns), text in zip(table.iter_rows(), chains.text(table["holder"]), strict=True):
+        out.setdefault((annotation, backend), []).append((text, ns))
+    return out
 
 
 def _unfused(chains: Chains, fused: np.ndarray[Any, Any]) -> list[tuple[str, int, int, int, int]]:

@@ -9,6 +9,7 @@ import polars as pl
 
 from analyzer import units
 from analyzer.chains.build import Chains
+from analyzer.chains.intervals import spread
 from analyzer.chains.kernel_names import Decoded, decode
 from analyzer.chains.occupancy import Occupancy, theoretical
 from analyzer.model import Column, Section, Table, Unit
@@ -21,6 +22,7 @@ ORDER = 50
 class Kernel:
     """All device work of one name. Times in ns.
 
+    spread_ns  robust standard deviation of the durations.
     share      of the sum of all device work's durations.
     grid etc.  of the launch shape that took the most time; `shapes` counts the different ones.
     reported   the profiler's own occupancy estimate, 0 to 1, None: not recorded.
@@ -32,6 +34,7 @@ class Kernel:
     calls: int
     total_ns: int
     median_ns: float
+    spread_ns: float
     min_ns: int
     max_ns: int
     share: float
@@ -59,6 +62,7 @@ class Kernels:
                     "total_us": units.us(k.total_ns),
                     "mean_us": round(k.total_ns / k.calls / 1000, 6),
                     "median_us": units.us(k.median_ns),
+                    "spread_us": units.us(k.spread_ns),
                     "min_us": units.us(k.min_ns),
                     "max_us": units.us(k.max_ns),
                     "share": k.share,
@@ -121,6 +125,7 @@ def analyze(chains: Chains) -> Kernels:
             calls=pl.len(),
             total=pl.col("dur").sum(),
             median=pl.col("dur").median(),
+            spread=spread("dur"),
             shortest=pl.col("dur").min(),
             longest=pl.col("dur").max(),
         )
@@ -139,7 +144,9 @@ def analyze(chains: Chains) -> Kernels:
     configs = chains.trace.configs
     rows = []
     names = chains.text(table["name"])
-    for text, (name, cat, calls, ns, median, shortest, longest) in zip(names, table.iter_rows(), strict=True):
+    for text, (name, cat, calls, ns, median, deviation, shortest, longest) in zip(
+        names, table.iter_rows(), strict=True
+    ):
         config, device, count = launch.get(name, (-1, -1, 0))
         c: dict[str, Any] = configs.row(config, named=True) if config >= 0 else dict.fromkeys(configs.columns)
         threads = c["block_x"] and c["block_x"] * c["block_y"] * c["block_z"]
@@ -151,6 +158,7 @@ def analyze(chains: Chains) -> Kernels:
                 calls=calls,
                 total_ns=ns,
                 median_ns=median,
+                spread_ns=deviation,
                 min_ns=shortest,
                 max_ns=longest,
                 share=ns / total if total else 0.0,

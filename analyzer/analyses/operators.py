@@ -18,6 +18,7 @@ import polars as pl
 
 from analyzer import units
 from analyzer.chains.build import Chains
+from analyzer.chains.intervals import spread
 from analyzer.model import Column, Section, Table, Unit
 from analyzer.trace.schema import Cat
 
@@ -35,6 +36,7 @@ class Operator:
     tax_ns: int
     self_tax_ns: int
     self_tax_median_ns: float
+    self_tax_spread_ns: float
     self_tax_max_ns: int
     wait_ns: int
     self_wait_ns: int
@@ -135,6 +137,7 @@ def analyze(chains: Chains) -> Operators:
             pl.len().alias("calls"),
             pl.col("cpu", "self_cpu", "tax", "self_tax").sum(),
             pl.col("self_tax").median().alias("median"),
+            spread("self_tax").alias("spread"),
             pl.col("self_tax").max().alias("longest"),
             pl.col("wait", "self_wait", "profiler", "device", "self_device", "events").sum(),
         )

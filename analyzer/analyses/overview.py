@@ -52,8 +52,6 @@ class Overview:
             said.append(f"{self.unlinked:,} launched before recording, or without a launch record")
         if self.skewed:
             said.append(f"{self.skewed:,} start before their launch (clock skew)")
-        if self.missing_launches:
-            said.append(f"{self.missing_launches:,} launches without a device record: idle time is not reliable")
         if self.profiler_ns:
             said.append(f"the profiler's own work took {units.duration(self.profiler_ns)}")
         if self.stacks:

@@ -14,6 +14,7 @@ import polars as pl
 
 from analyzer import units
 from analyzer.chains.build import Chains
+from analyzer.chains.vocabulary import Call
 from analyzer.model import Column, Section, Table, Unit
 
 ORDER = 35
@@ -24,7 +25,8 @@ MOST = 200
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """path: annotations and operators, outermost first. host_calls: names before the launch, in order.
+    """path: annotations and operators, outermost first. host_calls: names before the launch, in order,
+    and their kinds as `vocabulary.Call` has them.
 
     cpu_ns      median time of the innermost operator, its own and its calls'.
     latency_ns  median of device start - start of the launch call, None if unlinked.
@@ -34,6 +36,7 @@ class Pattern:
     path: tuple[str, ...]
     count: int
     host_calls: tuple[str, ...]
+    host_call_kinds: tuple[str, ...]
     launch: str | None
     device_work: str
     cpu_ns: float | None
@@ -74,7 +77,8 @@ class Patterns:
             "Dispatch chains",
             (
                 Column("operator", Unit.NAME),
-                Column("host calls", Unit.NAME),
+                Column("calls before", Unit.TEXT),
+                Column("launched by", Unit.NAME),
                 Column("device work", Unit.NAME),
                 Column("count", Unit.COUNT),
                 Column("CPU", Unit.NS),
@@ -85,7 +89,8 @@ class Patterns:
             tuple(
                 (
                     p.path[-1] if p.path else "(no operator)",
-                    _counted((*p.host_calls, p.launch)) if p.launch else "n/a: not linked",
+                    _counted(p.host_call_kinds),
+                    p.launch or "n/a: not linked",
                     p.device_work,
                     p.count,
                     p.cpu_ns,
@@ -101,11 +106,12 @@ class Patterns:
         return Section("chains", "Dispatch chains", tables=(table,))
 
 
-def _counted(calls: tuple[str, ...]) -> str:
+def _counted(kinds: tuple[str, ...]) -> str:
+    """Host calls before a launch by kind: `2 occupancy, 1 attribute`; the contract has their names."""
     counts: dict[str, int] = {}
-    for name in calls:
-        counts[name] = counts.get(name, 0) + 1
-    return " > ".join(f"{n}× {name}" if n > 1 else name for name, n in counts.items())
+    for kind in kinds:
+        counts[kind] = counts.get(kind, 0) + 1
+    return ", ".join(f"{n} {kind}" for kind, n in sorted(counts.items(), key=lambda item: -item[1]))
 
 
 def analyze(chains: Chains) -> Patterns:
@@ -141,11 +147,13 @@ def analyze(chains: Chains) -> Patterns:
     text = chains.trace.names
     rows = []
     for r in grouped.head(MOST).iter_rows(named=True):
+        calls = _calls_of(chains, r["example"])
         rows.append(
             Pattern(
                 path=chains.path(int(chains.holder[r["example"]]) if r["example"] >= 0 else -1),
                 count=r["count"],
-                host_calls=_call_names(chains, r["example"]),
+                host_calls=tuple(chains.text(host.frame["name"].gather(calls)).to_list()),
+                host_call_kinds=tuple(Call(kind).name.lower() for kind in chains.call[calls]),
                 launch=None if r["call"] < 0 else text[r["call"]],
                 device_work=text[r["name"]],
                 cpu_ns=r["cpu"],
@@ -188,13 +196,13 @@ def _calls_before(chains: Chains) -> np.ndarray[Any, Any]:
     return out
 
 
-def _call_names(chains: Chains, launch: int) -> tuple[str, ...]:
-    """Names of the calls in the same operator since the launch before this one."""
+def _calls_of(chains: Chains, launch: int) -> list[int]:
+    """Rows of the calls in the same operator since the launch before this one."""
     if launch < 0 or chains.holder[launch] < 0:
-        return ()
+        return []
     holder = int(chains.holder[launch])
     mine = np.arange(holder + 1, launch)
     mine = mine[chains.is_call[mine] & (chains.holder[mine] == holder)]
     launches = mine[chains.is_launch[mine]]
     mine = mine[mine > launches[-1]] if len(launches) else mine
-    return tuple(chains.text(chains.host.frame["name"].gather(mine)).to_list())
+    return [int(row) for row in mine]

@@ -231,8 +231,8 @@ def _reasons(chains: Chains, spikes: pl.DataFrame) -> list[str]:
             said.append("the first of its kind")
         if same.height:
             copies = same.filter(pl.col("cat") == 17).height
-            what = "a memory copy" if copies == same.height else f"{same.height:,} events"
-            said.append(f"{what} on another stream at the same time")
+            what = "a memory copy" if copies == same.height else units.plural(same.height, "event")
+            said.append(f"{what} on another stream")
         if r["frontier"] is not None and r["ts"] - r["frontier"] >= LONG_IDLE_NS:
             said.append(f"the device was idle for {units.duration(r['ts'] - r['frontier'])} before: clocks ramp up")
         out.append("; ".join(said) or UNSEEN)

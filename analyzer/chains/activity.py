@@ -81,10 +81,11 @@ def calls_of(tree: Tree, calls: Codes) -> Codes:
     return np.where(call, calls[tree.name], np.int8(Call.OTHER))
 
 
-def host_activity(tree: Tree, role: Codes, call: Codes, pageable: Mask) -> Activity:
+def host_activity(tree: Tree, role: Codes, call: Codes, pageable: Mask, synchronous: Mask) -> Activity:
     """Cause and owner of every row, innermost first: the call, the context around it, the operator.
 
-    pageable  rows of copy calls whose copy had pageable memory on one side.
+    pageable     rows of copy calls whose copy had pageable memory on one side.
+    synchronous  rows of copy calls that return only when the copy is done.
     """
     cat = tree.frame["cat"].to_numpy()
     rows = np.arange(tree.height, dtype=np.int32)
@@ -109,6 +110,7 @@ def host_activity(tree: Tree, role: Codes, call: Codes, pageable: Mask) -> Activ
         put((context >= 0) & (role[context] == wanted), what, context)
     for kind, what in _CALL_CAUSES:
         put(call == kind, what, rows)
+    put(synchronous, Cause.BLOCKING_SYNC, rows)
     put(pageable, Cause.PAGEABLE_COPY, rows)
     return Activity(cause, owner)
 

@@ -12,6 +12,10 @@ from analyzer.chains.activity import Cause
 #: part, or several together, would win more when removed.
 MAJORITY = 0.5
 
+#: A launch path takes microseconds. Beyond this, work that was launched and did not start waited for
+#: something that the trace does not show, and no dispatching faster would help.
+LATENCY_LIMIT_NS = 1_000_000
+
 #: Idle causes by the part of the system that the device waited for.
 PARTS: dict[str, tuple[Cause, ...]] = {
     "overhead": (
@@ -61,11 +65,14 @@ class Verdict:
         }
 
 
-def judge(compute_ns: int, copy_ns: int, communication_ns: int, idle: Mapping[Cause, int]) -> Verdict:
+def judge(
+    compute_ns: int, copy_ns: int, communication_ns: int, idle: Mapping[Cause, int], unexplained_ns: int = 0
+) -> Verdict:
     """The bound of some stretch of device time.
 
     compute_ns, copy_ns, communication_ns  busy time: by compute, by copies alone, by collectives alone.
     idle                                   idle time by cause.
+    unexplained_ns                         idle time whose cause in `idle` does not explain its length.
     The profiler's own time is not judged. Where launches without a device record make up half of the
     rest, nothing is: the device may have been busy all along.
     """
@@ -73,6 +80,7 @@ def judge(compute_ns: int, copy_ns: int, communication_ns: int, idle: Mapping[Ca
     parts["compute"] += compute_ns
     parts["copy"] += copy_ns
     parts["communication"] += communication_ns
+    parts["unknown"] += unexplained_ns
     judged = sum(parts.values()) - parts["profiler"]
     if judged <= 0:
         return Verdict("nothing-to-judge", "no device time to judge", parts)
@@ -83,7 +91,7 @@ def judge(compute_ns: int, copy_ns: int, communication_ns: int, idle: Mapping[Ca
     first, second = ranked[:2]
     share = parts[first] / judged
     text = f"{_SENTENCES[first]}: {units.duration(parts[first])} of {units.duration(judged)} ({units.share(share)})"
-    if share >= MAJORITY and first not in ("dependency", "unknown"):
-        return Verdict(f"{first}-bound", text, parts)
+    if share >= MAJORITY:
+        return Verdict("mixed" if first in ("dependency", "unknown") else f"{first}-bound", text, parts)
     other = f"{_SENTENCES[second]}: {units.duration(parts[second])} ({units.share(parts[second] / judged)})"
     return Verdict("mixed", f"no part holds half of the time; {text}; {other}", parts)

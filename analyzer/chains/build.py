@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from analyzer.chains import activity, causes, intervals, overhead, paths, tree, vocabulary
-from analyzer.chains.bound import Verdict, judge
+from analyzer.chains.bound import LATENCY_LIMIT_NS, Verdict, judge
 from analyzer.chains.links import Links, link
 from analyzer.chains.vocabulary import Call, Role
 from analyzer.model import Warning
@@ -176,9 +176,15 @@ class Chains:
 
     @cached_property
     def unrecorded(self) -> Mask:
-        """Launch calls of kernels or graphs without any device record, on a trace that has device work."""
+        """Launch calls of kernels or graphs without any device record, on a trace that has device work.
+
+        Calls after the last launch that was recorded are left out: there the recording just ended.
+        """
+        recorded = self.host.start[self.is_launch]
+        if not len(recorded):
+            return np.zeros(self.host.height, bool)
         wanted = (self.call == Call.LAUNCH) | (self.call == Call.GRAPH)
-        return wanted & ~self.is_launch if self.device.height else np.zeros(self.host.height, bool)
+        return np.asarray(wanted & ~self.is_launch & (self.host.start < recorded.max()))
 
     @cached_property
     def pageable(self) -> Mask:
@@ -190,16 +196,23 @@ class Chains:
         return out
 
     @cached_property
-    def wait_ns(self) -> Ints:
-        """Blocking wait of each host row itself (ns): synchronize calls, and copies that outlast their work.
+    def synchronous_copy(self) -> Mask:
+        """Calls of copy functions that return only when the copy is done."""
+        of_name = vocabulary.matches(self.trace.names, vocabulary.SYNCHRONOUS_COPY)
+        return self.is_call & of_name[self.host.name]
 
-        A copy call that returns after its copy ended on the device was waiting until then.
+    @cached_property
+    def wait_ns(self) -> Ints:
+        """Blocking wait of each host row itself (ns): synchronize calls, and copies that wait for their end.
+
+        A copy call that is synchronous by name, or takes part in a pageable copy, and that returns after
+        the copy ended on the device, was waiting for it from its own start on.
         """
         wait = np.where(self.call == Call.WAIT, self.host.self_ns, 0)
         copies = self.device.filter(pl.col("launch").is_not_null() & (pl.col("cat") == int(Cat.MEMCPY)))
         row, done = copies["launch"].to_numpy(), copies["end"].to_numpy()
-        begun = np.maximum(copies["ts"].to_numpy(), self.host.start[row])
-        blocking = np.where(self.pageable[row] & (self.host.end[row] >= done), np.maximum(done - begun, 0), 0)
+        waits = (self.pageable | self.synchronous_copy)[row] & (self.host.end[row] >= done)
+        blocking = np.where(waits, np.maximum(done - self.host.start[row], 0), 0)
         np.maximum.at(wait, row, blocking)
         return wait
 
@@ -308,7 +321,7 @@ class Chains:
         frame_roles = vocabulary.classify(self.trace.names, vocabulary.FRAMES)[frame_name.to_numpy()]
         return causes.Threads(
             host=self.host,
-            host_activity=activity.host_activity(self.host, self.role, self.call, self.pageable),
+            host_activity=activity.host_activity(self.host, self.role, self.call, self.pageable, self.synchronous_copy),
             frames=self.frames,
             frame_activity=activity.frame_activity(self.frames, frame_roles, in_file),
             overhead=self.overhead,
@@ -367,11 +380,13 @@ class Chains:
         kernels = busy(work.filter(pl.col("cat") == int(Cat.KERNEL)))
         compute = busy(work.filter((pl.col("cat") == int(Cat.KERNEL)) & ~pl.col("communication")))
         copies = busy(work.filter(pl.col("cat") == int(Cat.MEMCPY)))
-        idle: dict[activity.Cause, int] = {}
-        for cause, ns in pl.concat(pieces).group_by("cause").agg(pl.col("ns").sum()).iter_rows():
-            idle[activity.Cause(cause)] = ns
+        latency = pl.col("cause") == int(activity.Cause.LAUNCH_LATENCY)
+        usual = pl.when(latency).then(pl.col("ns").clip(upper_bound=LATENCY_LIMIT_NS)).otherwise("ns")
+        causes_ns = pl.concat(pieces).with_columns(usual=usual).group_by("cause").agg(pl.col("ns", "usual").sum())
+        idle = {activity.Cause(cause): usual for cause, _, usual in causes_ns.iter_rows()}
+        unexplained = int((causes_ns["ns"] - causes_ns["usual"]).sum())
         copy_only = min(copies, everything - kernels)
-        return judge(everything - copy_only - (kernels - compute), copy_only, kernels - compute, idle)
+        return judge(everything - copy_only - (kernels - compute), copy_only, kernels - compute, idle, unexplained)
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -416,7 +431,7 @@ class Chains:
             out.append(
                 Warning(
                     "launches-without-work",
-                    f"{missing:,} of {total:,} launches{detail} have no device record: the device may have worked "
+                    f"{missing:,} of {total:,} launches{detail} without a device record: the device may have worked "
                     "in what looks like idle time, so idle time and utilization are not reliable",
                     count=missing,
                 )

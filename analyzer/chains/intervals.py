@@ -61,3 +61,8 @@ def merged(intervals: pl.DataFrame, by: list[str]) -> pl.DataFrame:
         .agg(ts=pl.col("ts").min(), end=pl.col("end").max())
         .drop("run")
     )
+
+
+def spread(column: str) -> pl.Expr:
+    """Robust standard deviation of a column in an aggregation: 1.4826 times the median absolute deviation."""
+    return 1.4826 * (pl.col(column) - pl.col(column).median()).abs().median()

@@ -97,19 +97,8 @@ class Tree:
         return total[self.last] - total[:-1]
 
     def nearest(self, wanted: Mask) -> Rows:
-        """Row of the nearest ancestor-or-self that is wanted, -1 if none. Shape (rows,).
-
-        Path doubling: every pass halves the way that is left, so that deep Python stacks cost
-        log(depth) passes.
-        """
-        n = self.height
-        jump = np.append(np.where(wanted, np.arange(n, dtype=np.int32), self.parent), np.int32(-1))
-        jump = jump.astype(np.int32)
-        while True:
-            further = jump[jump]
-            if np.array_equal(further, jump):
-                return jump[:n]
-            jump = further
+        """Row of the nearest ancestor-or-self that is wanted, -1 if none. Shape (rows,)."""
+        return _nearest(self.parent, wanted)
 
     def enclosing(self, wanted: Mask) -> Rows:
         """Row of the nearest wanted proper ancestor, -1 if none. Shape (rows,)."""
@@ -151,6 +140,8 @@ def build(events: pl.DataFrame) -> Tree:
         late = (parent >= 0) & (end > end[parent])
         if not late.any():
             break
+        # From the top down: what looks nested in a late event may begin after that event's true end.
+        late &= np.append(_nearest(parent, late), np.int32(-1))[parent] < 0
         end[late] = end[parent[late]]
         parent = _parents(start, end, thread)
     else:
@@ -174,6 +165,19 @@ def runs(sorted_values: npt.NDArray[np.int32]) -> list[tuple[int, int]]:
         return []
     borders = np.nonzero(sorted_values[1:] != sorted_values[:-1])[0] + 1
     return list(pairwise([0, *borders.tolist(), len(sorted_values)]))
+
+
+def _nearest(parent: Rows, wanted: Mask) -> Rows:
+    """Nearest wanted ancestor-or-self by path doubling: every pass halves the way that is left, so that
+    deep Python stacks cost log(depth) passes."""
+    n = len(parent)
+    jump = np.append(np.where(wanted, np.arange(n, dtype=np.int32), parent), np.int32(-1))
+    jump = jump.astype(np.int32)
+    while True:
+        further = jump[jump]
+        if np.array_equal(further, jump):
+            return jump[:n]
+        jump = further
 
 
 def _parents(start: Ints, end: Ints, thread: npt.NDArray[np.int32]) -> Rows:

@@ -87,12 +87,12 @@ ROLES: tuple[tuple[str, Role], ...] = (
         Role.REGION_PART,
     ),
     (
-        r"\(dynamo_timed\)|^_compile\.|^compile_fx|^entire_frame_compile|^backend_compile|^async_compile",
+        r"\(dynamo_timed\)|compile_id=|^dynamo$|^compile_attempt_\d|^inductor_compile$|^_compile\.|^compile_fx|^entire_frame_compile|^backend_compile|^async_compile",
         Role.COMPILE,
     ),
     (
         r"(?i)enumerate\(DataLoader\)|dataloader|enumerate\(DataPipe|(?:^|[^a-z])pre_?process|"
-        r"(?:^|[^a-z])(?:load|fetch|read|get|wait(?:_for)?|next|prepare|copy)[_ ](?:next_)?(?:batch|data|inputs?|samples?)(?:$|[^a-z_])|"
+        r"(?:^|[^a-z])(?:load|fetch|read|get|wait(?:_for)?|next|prepare)[_ ](?:next_)?(?:batch|data|inputs?|samples?)(?:$|[^a-z_])|"
         r"(?:^|[^a-z])(?:data|input|batch)[_ ]?(?:load\w*|fetch\w*|prep|pipeline|wait|iter)(?:$|[^a-z_])",
         Role.INPUT,
     ),
@@ -116,6 +116,10 @@ FRAMES: tuple[tuple[str, Role], ...] = (
 COMMUNICATION_KERNEL = r"(?i)^(?:void )?(?:nccl|rccl|mscclpp|hccl|oneccl)|ncclDevKernel|ncclKernel|all_?reduce|allgather|all_gather|reduce_?scatter|all_?to_?all|cross_device_reduce|multimem|nvshmem|sendrecv"
 PROFILER_OVERHEAD = r"(?i)Activity Buffer|Command Buffer|Buffer Flush|Instrumentation|Resource|Profiler"
 PAGEABLE = r"(?i)pageable"
+#: `cudaMemcpy`, `cudaMemcpy2D`, `cuMemcpyDtoH_v2`, `hipMemcpyWithStream`: no `Async` in the name.
+SYNCHRONOUS_COPY = (
+    r"^(?:cuda|cu|hip|musa)Memcpy(?:[23]D|[HDA]to[HDA]|ToSymbol|FromSymbol|WithStream|Peer)?(?:_v\d|_ptds)?$"
+)
 
 
 def classify(names: pl.Series, rules: tuple[tuple[str, int], ...]) -> npt.NDArray[np.int8]:

@@ -214,29 +214,26 @@ def _table(page: _Page, table: Table) -> None:
 
 def _title_row(page: _Page, table: Table, columns: list[int], widths: list[int]) -> None:
     titles = []
-    for n, i in enumerate(columns):
+    for i in columns:
         c = table.columns[i]
-        text = table.title if n == 0 else c.title
-        titles.append(text.ljust(widths[i]) if cells.is_text(c.unit) and n else text.rjust(widths[i]) if n else text)
-    first = titles[0]
+        text = c.title
+        titles.append(text.ljust(widths[i]) if cells.is_text(c.unit) else text.rjust(widths[i]))
     rest = "  ".join(titles[1:])
     # The table's own title stands over its first column, and may run into the space of the second.
     room = widths[columns[0]] + 2 + cell_len(rest) - cell_len(rest.lstrip())
     page.line()
-    if cell_len(first) + 2 <= room:
-        page.line((first.ljust(room), "bold"), (rest.lstrip(), "dim"))
+    if cells.is_text(table.columns[columns[0]].unit) and cell_len(table.title) + 2 <= room:
+        page.line((table.title.ljust(room), "bold"), (rest.lstrip(), "dim"))
     else:
-        page.line((first, "bold"))
-        page.line(" " * (widths[columns[0]] + 2), (rest, "dim"))
+        page.line((table.title, "bold"))
+        page.line((f"{titles[0]}  {rest}", "dim"))
     page.line(("─" * page.width, "dim"))
 
 
 def _widths(width: int, columns: Sequence[Column], formatted: Sequence[Sequence[str]], chosen: list[int]) -> list[int]:
     """Width of each column; takes columns out of `chosen` from the right where even the least does not fit."""
     natural = [
-        max([cell_len(c.title), *(cell_len(row[i]) for row in formatted)]) if i else
-        max([1, *(cell_len(row[i]) for row in formatted)])
-        for i, c in enumerate(columns)
+        max([cell_len(c.title), *(cell_len(row[i]) for row in formatted)]) for i, c in enumerate(columns)
     ]  # fmt: skip
     names = [i for i, c in enumerate(columns) if c.unit in (Unit.NAME, Unit.TEXT)]
     for i in names:
