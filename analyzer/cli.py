@@ -7,6 +7,7 @@ Exit codes: 0 fine; 1 a limit is broken; 2 usage or unreadable input; 3 a bug of
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import sys
@@ -131,6 +132,63 @@ def analyze(
     _write(_rendered(_only(report, only), form, output, color), output)
 
 
+@cli.command()
+@click.argument("trace")
+@output_options
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes that parse; default: one a core.")
+def info(trace: str, form: str | None, output: Path | None, force: bool, color: str, jobs: int | None) -> None:
+    """Say what a file is: producer, devices, counts, what was recorded. Judges nothing."""
+    from analyzer.info import describe
+    from analyzer.trace.reader import read
+
+    form = _form(form, output)
+    _refuse_overwrite(output, force)
+    with _Progress() as report_progress:
+        frames = read(trace, jobs=jobs, progress=report_progress)
+    _write(_rendered(describe(frames), form, output, color), output)
+
+
+@cli.command()
+@click.argument("runs", nargs=-1, required=True)
+@output_options
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Rows a table shows.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes that parse; default: one a core.")
+def compare(
+    runs: tuple[str, ...], form: str | None, output: Path | None, force: bool, color: str, top: int, jobs: int | None
+) -> None:
+    """Put runs side by side: per step or call, so that unequal counts compare fairly.
+
+    RUNS are two or more traces, or reports saved with -o report.json. Two runs: the differences; more: a
+    table of variants with the best marked.
+    """
+    from analyzer import pipeline
+    from analyzer.compare.report import compare as compare_reports
+
+    if len(runs) < 2:
+        raise click.UsageError("compare needs two runs or more")
+    form = _form(form, output)
+    _refuse_overwrite(output, force)
+    contracts = []
+    for run in runs:
+        with _Progress() as report_progress:
+            contracts.append(pipeline.contract_of(run, jobs=jobs, progress=report_progress))
+    report = compare_reports(contracts, _labels(runs), top=top)
+    _write(_rendered(report, form, output, color), output)
+
+
+def _labels(paths: Sequence[str]) -> list[str]:
+    """Short names for runs: what tells the files apart, without what they all begin and end with."""
+    names = [re.sub(r"(\.pt)?(\.trace)?\.json(\.gz)?$", "", path) for path in paths]
+    words = [re.split(r"(?<=[/\\_.-])", name) for name in names]
+    while len({w[0] for w in words}) == 1 and all(len(w) > 1 for w in words):
+        words = [w[1:] for w in words]
+    ends = [re.split(r"(?=[_.-])", "".join(w)) for w in words]
+    while len({e[-1] for e in ends}) == 1 and all(len(e) > 1 for e in ends):
+        ends = [e[:-1] for e in ends]
+    labels = ["".join(e) for e in ends]
+    return labels if len(set(labels)) == len(labels) else [f"{name} ({i})" for i, name in enumerate(labels, 1)]
+
+
 def _form(form: str | None, output: Path | None) -> str:
     if form:
         return form
@@ -246,6 +304,46 @@ class _Progress:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+@cli.command()
+@click.argument("name")
+def explain(name: str) -> None:
+    """Say what a finding means, how it is computed, what to try, and when it is wrong."""
+    import inspect
+    from difflib import get_close_matches
+
+    from analyzer import findings, pipeline
+
+    known = {module.NAME: module for module in pipeline.modules(findings)}
+    if name not in known:
+        close = get_close_matches(name, known, n=3, cutoff=0.4)
+        hint = f"; did you mean {', '.join(close)}?" if close else "; `tracecli findings` lists all"
+        raise click.UsageError(f"no finding is called {name}{hint}")
+    click.echo(f"{name}\n\n{inspect.getdoc(known[name])}")
+
+
+@cli.command("findings")
+def list_findings() -> None:
+    """List all findings, one line each."""
+    from analyzer import findings, pipeline
+
+    known = {module.NAME: (module.__doc__ or "").partition("\n")[0] for module in pipeline.modules(findings)}
+    width = max(map(len, known))
+    for name in sorted(known):
+        click.echo(f"{name:<{width}}  {known[name]}")
+    click.echo("\ntracecli explain NAME says what one means, how it is computed, what to try, and when it is wrong.")
+
+
+@cli.command()
+@click.argument("document", type=click.Choice(["report"]), default="report")
+def schema(document: str) -> None:
+    """Print the JSON schema of the report that --format json writes."""
+    import json
+
+    from analyzer.render.schema import REPORT
+
+    click.echo(json.dumps({"report": REPORT}[document], indent=2, ensure_ascii=False))
 
 
 if hasattr(signal, "SIGPIPE"):

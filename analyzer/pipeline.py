@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
@@ -15,9 +15,15 @@ from analyzer import analyses, findings, units
 from analyzer.analyses.devices import Devices
 from analyzer.analyses.overview import Overview
 from analyzer.chains.build import Chains, build
+from analyzer.errors import TraceError
 from analyzer.model import SCHEMA_VERSION, Finding, Headline, Report, Result, Severity, Warning
 from analyzer.trace import select
 from analyzer.trace.schema import Trace
+
+#: How a saved report begins.
+_SAVED = b'"schema_version"'
+#: Told of bytes read, and of all, if known.
+Progress = Callable[[int, int | None], None]
 
 #: The distribution's name: `tracecli` belongs to another project.
 DISTRIBUTION = "torch-tracecli"
@@ -35,6 +41,38 @@ def version() -> str:
         return installed_version(DISTRIBUTION)
     except PackageNotFoundError:  # run from a source tree that was not installed
         return "0+unknown"
+
+
+def saved(path: str) -> dict[str, Any] | None:
+    """The contract of a report saved earlier with `-o report.json`; None if the file is no such report.
+
+    Raises TraceError where it is one, but of another schema version, or damaged.
+    """
+    import orjson
+
+    try:
+        with open(path, "rb") as file:
+            if _SAVED not in file.read(256):
+                return None
+            file.seek(0)
+            contract = orjson.loads(file.read())
+    except OSError:
+        return None  # whoever reads it as a trace says what is wrong with it
+    except orjson.JSONDecodeError as e:
+        raise TraceError(f"a saved report, but damaged: {e}", path, "save it again: tracecli analyze -o") from e
+    if contract.get("schema_version") != SCHEMA_VERSION or "tool" not in contract:
+        raise TraceError(
+            f"a report of schema version {contract.get('schema_version')}, and this tool reads {SCHEMA_VERSION}", path
+        )
+    return dict(contract)
+
+
+def contract_of(path: str, *, jobs: int | None = None, progress: Progress | None = None) -> Mapping[str, Any]:
+    """The contract of a trace, or of a report saved earlier. Raises TraceError as the reader does."""
+    from analyzer.trace.reader import read
+
+    found = saved(path) if path != "-" else None
+    return found if found is not None else run(read(path, jobs=jobs, progress=progress)).contract
 
 
 def run(trace: Trace, *, top: int = 10, step: str | None = None) -> Report:
@@ -83,7 +121,10 @@ def _trace(chains: Chains) -> dict[str, Any]:
         "truncated_at_byte": trace.truncated_at_byte,
         "producer": trace.header.producer,
         "base_ns": trace.base_ns,
-        "devices": [{"id": d.get("id"), "name": d.get("name"), "sms": d.get("numSms")} for d in trace.header.devices],
+        "devices": [
+            {"id": i, "name": chains.device_name(i), "sms": _integer(d.get("numSms"))}
+            for i, d in chains.device_properties.items()
+        ],
         "steps": select.step_names(trace),
         "rank": _integer(distributed.get("rank")),
         "world_size": _integer(distributed.get("world_size")),
@@ -120,7 +161,7 @@ def _headline(chains: Chains, results: Mapping[str, Result], top: int) -> Headli
     steps = len(chains.steps)
     window = units.duration(overview.window.duration) if overview.window else "no events"
     present = {d.id for d in devices.rows}
-    names = sorted({str(d.get("name")) for d in trace.header.devices if d.get("id") in present and d.get("name")})
+    names = sorted({name for i in present if (name := chains.device_name(i))})
     count = f"{len(present)} × " if len(present) > 1 else ""
     return Headline(
         source=(

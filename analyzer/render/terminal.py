@@ -76,7 +76,7 @@ class _Page:
 
 def _wrap(text: str, room: int) -> list[str]:
     rows, row = [], ""
-    for word in text.split():
+    for word in text.split(" "):
         if row and cell_len(row) + 1 + cell_len(word) > room:
             rows.append(row)
             row = word
@@ -90,9 +90,9 @@ def _wrap(text: str, room: int) -> list[str]:
 
 def _headline(page: _Page, report: Report) -> None:
     head = report.headline
-    page.line((units.short_name("  ·  ".join(units.clean(part) for part in head.source), page.width), "dim"))
+    page.wrapped("  ·  ".join(units.clean(part) for part in head.source), 0, "dim")
     page.line()
-    good = head.bound in ("compute-bound", "cpu-only")
+    good = head.bound in ("compute-bound", "cpu-only", "compared", "info")
     style = "bold green" if good else "bold yellow" if head.bound in ("mixed", "nothing-to-judge") else "bold red"
     label = head.bound.upper()
     rows = _wrap(units.clean(head.reason), page.width - len(label) - 2)
@@ -267,7 +267,8 @@ def _cell(text: str, width: int, unit: Unit) -> str:
 
 def _close(page: _Page, report: Report) -> None:
     page.line()
-    page.wrapped("; ".join(units.clean(t) for t in report.headline.trust), 10, first="Trust")
+    if report.headline.trust:
+        page.wrapped("; ".join(units.clean(t) for t in report.headline.trust), 10, first="Trust")
     for warning in _worth_saying(report.warnings):
         at = f" (byte {warning.byte:,})" if warning.byte is not None else ""
         page.wrapped(units.clean(f"{warning.code}: {warning.message}{at}"), 10, "yellow", first="Warning")
@@ -285,6 +286,8 @@ def _worth_saying(warnings: Iterable[Warning]) -> list[Warning]:
 
 
 def _next(report: Report) -> list[str]:
+    if not report.headline.path:
+        return []
     path = units.clean(report.headline.path)
     steps = []
     if report.findings:

@@ -1,0 +1,1 @@
+"""Runs side by side: aligned by step, annotation, operator and kernel, per unit of work."""
