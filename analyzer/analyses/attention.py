@@ -153,7 +153,9 @@ def analyze(chains: Chains) -> AttentionCalls:
     names = chains.text(table["annotation"])
     return AttentionCalls(
         tuple(
-            Attention(text, *row[1:8], tuple(parts.get((row[0], row[1]), ())))
+            Attention(
+                text, row[1], row[2], row[3], row[4], row[5], row[6], row[7], tuple(parts.get((row[0], row[1]), ()))
+            )
             for text, row in zip(names, table.iter_rows(), strict=True)
         )
     )

@@ -149,7 +149,6 @@ def analyze(chains: Chains) -> Devices:
         .agg(n=pl.len(), longest=(pl.col("end") - pl.col("start")).max())
         .iter_rows()
     }
-    names = {d.get("id"): d.get("name") for d in chains.trace.header.devices}
     busy = union(work)
     rows = []
     for key, group in work.group_by("device", maintain_order=True):
@@ -160,7 +159,7 @@ def analyze(chains: Chains) -> Devices:
         rows.append(
             Device(
                 id=device,
-                name=names.get(device),
+                name=chains.device_name(device),
                 span_ns=last - first,
                 busy_ns=busy[device],
                 events=group.height,

@@ -186,8 +186,9 @@ def _totals(chains: Chains, pieces: pl.DataFrame) -> tuple[CauseTotal, ...]:
         .agg(total=pl.col("ns").sum(), count=pl.len(), longest=pl.col("ns").max())
         .sort(["total", "cause"], descending=[True, False])
     )
+    owned = pieces.filter(pl.col("owner") >= 0).group_by("device", "cause", "owner").agg(ns=pl.col("ns").sum())
     owners = (
-        pieces.filter(pl.col("owner") >= 0)
+        owned.with_columns(owner=chains.places.gather(owned["owner"]))
         .group_by("device", "cause", "owner")
         .agg(ns=pl.col("ns").sum())
         .sort(["ns", "owner"], descending=[True, False])
@@ -195,9 +196,7 @@ def _totals(chains: Chains, pieces: pl.DataFrame) -> tuple[CauseTotal, ...]:
         .agg(pl.col("owner").head(10), pl.col("ns").head(10))
     )
     named = {
-        (row["device"], row["cause"]): tuple(
-            zip(chains.text(pl.Series(row["owner"], dtype=pl.Int32)).to_list(), row["ns"], strict=True)
-        )
+        (row["device"], row["cause"]): tuple(zip(row["owner"], row["ns"], strict=True))
         for row in owners.iter_rows(named=True)
     }
     return tuple(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import polars as pl
@@ -140,7 +141,6 @@ def analyze(chains: Chains) -> Kernels:
         .agg(pl.col("config").first(), pl.col("device").first(), pl.col("config").n_unique().alias("shapes"))
     )
     launch = {name: (config, device, count) for name, config, device, count in shapes.iter_rows()}
-    properties = {d.get("id"): d for d in chains.trace.header.devices}
     configs = chains.trace.configs
     rows = []
     names = chains.text(table["name"])
@@ -149,7 +149,8 @@ def analyze(chains: Chains) -> Kernels:
     ):
         config, device, count = launch.get(name, (-1, -1, 0))
         c: dict[str, Any] = configs.row(config, named=True) if config >= 0 else dict.fromkeys(configs.columns)
-        threads = c["block_x"] and c["block_x"] * c["block_y"] * c["block_z"]
+        block = _triple(c, "block")
+        threads = prod(block) if block else None
         rows.append(
             Kernel(
                 name=text,
@@ -164,11 +165,11 @@ def analyze(chains: Chains) -> Kernels:
                 share=ns / total if total else 0.0,
                 shapes=count,
                 grid=_triple(c, "grid"),
-                block=_triple(c, "block"),
+                block=block,
                 registers=c["registers"],
                 shared_memory=c["shared_memory"],
                 reported=None if c["occupancy"] is None else c["occupancy"] / 100,
-                occupancy=theoretical(threads, c["registers"], c["shared_memory"], properties.get(device, {})),
+                occupancy=theoretical(threads, c["registers"], c["shared_memory"], chains.device_properties.get(device, {})),
             )
         )
     return Kernels(tuple(rows), total)

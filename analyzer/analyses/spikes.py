@@ -175,7 +175,10 @@ def analyze(chains: Chains) -> Spikes:
 
 
 def _groups(chains: Chains) -> pl.DataFrame:
-    """Kernels of groups that are large enough, with the group's median and robust deviation."""
+    """Kernels of groups that are large enough, with the group's median and robust deviation.
+
+    Of a group whose usual call takes no time at all, no call is so many times as long.
+    """
     work = chains.device.with_row_index("row").filter(pl.col("cat") == 16)
     launch = work["launch"].fill_null(-1).to_numpy()
     shapes = chains.host.frame["shapes"].to_numpy()
@@ -190,7 +193,7 @@ def _groups(chains: Chains) -> pl.DataFrame:
             median=pl.col("dur").median().over(key),
             index=pl.int_range(pl.len()).over(key),
         )
-        .filter(pl.col("members") >= MEMBERS)
+        .filter((pl.col("members") >= MEMBERS) & (pl.col("median") > 0))
         .with_columns(mad=(pl.col("dur") - pl.col("median")).abs().median().over("group"))
         .with_columns(score=(pl.col("dur") - pl.col("median")) / (1.4826 * pl.col("mad")).clip(lower_bound=1.0))
     )

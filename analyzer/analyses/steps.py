@@ -11,7 +11,7 @@ import polars as pl
 
 from analyzer import units
 from analyzer.chains.build import Chains
-from analyzer.chains.within import work_of
+from analyzer.chains.within import processes, work_of
 from analyzer.model import Column, Section, Table, Unit
 
 ORDER = 27
@@ -80,7 +80,13 @@ def analyze(chains: Chains) -> Steps:
     busy = np.zeros(len(rows), np.int64)
     launch = chains.device["launch"].fill_null(-1).to_numpy()
     when = host.start[launch]
-    step = np.searchsorted(host.start[rows], when, "right") - 1
+    process = processes(chains)
+    step = np.full(len(launch), -1, np.int64)
+    for one in np.unique(process[rows]):
+        own = np.nonzero(process[rows] == one)[0]
+        slot = np.searchsorted(host.start[rows[own]], when, "right") - 1
+        mine = (slot >= 0) & (process[launch] == one)
+        step[mine] = own[slot[mine]]
     inside = (launch >= 0) & (step >= 0) & (when < host.end[rows][np.maximum(step, 0)])
     per_step = chains.union(
         chains.device.select("device", "ts", "end").with_columns(step=pl.Series(step)).filter(pl.Series(inside)),

@@ -6,9 +6,10 @@ the two index spaces; columns that hold a row say whose.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -79,22 +80,34 @@ class Chains:
         return self.trace.names.gather(ids.set(ids < 0, None))
 
     @cached_property
+    def places(self) -> pl.Series:
+        """Names as places: all profiler steps are one, so that what happens in each of them adds up."""
+        return self.trace.names.str.replace(r"^(ProfilerStep)#\d+$", "$1")
+
+    @cached_property
     def path_id(self) -> Ints:
-        """Of each host row, a number that is equal for equal paths of names; all steps are one place."""
-        name = self.trace.names.str.replace(r"^(ProfilerStep)#\d+$", "$1").rank("dense").cast(pl.Int64)
-        return paths.number(self.host, name.to_numpy()[self.host.name])
+        """Of each host row, a number that is equal for equal paths of places."""
+        place = self.places.rank("dense").cast(pl.Int64).to_numpy()
+        return paths.number(self.host, place[self.host.name])
 
     def path(self, row: int) -> tuple[str, ...]:
-        """Names from the top down to a host row; () for -1. A step is shown without its number."""
+        """Places from the top down to a host row; () for -1."""
         rows: list[int] = []
         while row >= 0:
             rows.append(row)
             row = int(self.host.parent[row])
-        names = self.text(self.host.frame["name"].gather(rows[::-1])).to_list()
-        steps = self.role[rows[::-1]] == Role.STEP
-        return tuple("ProfilerStep" if step else name for name, step in zip(names, steps, strict=True))
+        return tuple(self.places.gather(self.host.frame["name"].gather(rows[::-1])).to_list())
 
     # -- device -----------------------------------------------------------------------------------
+
+    @cached_property
+    def device_properties(self) -> dict[int, Mapping[str, Any]]:
+        """`deviceProperties` by device number, those of a file that makes sense only."""
+        return {d["id"]: d for d in self.trace.header.devices if type(d.get("id")) is int}
+
+    def device_name(self, device: int) -> str | None:
+        name = self.device_properties.get(device, {}).get("name")
+        return name if isinstance(name, str) and name else None
 
     @cached_property
     def _clipped(self) -> pl.DataFrame:
@@ -183,8 +196,12 @@ class Chains:
         recorded = self.host.start[self.is_launch]
         if not len(recorded):
             return np.zeros(self.host.height, bool)
-        wanted = (self.call == Call.LAUNCH) | (self.call == Call.GRAPH)
-        return np.asarray(wanted & ~self.is_launch & (self.host.start < recorded.max()))
+        return np.asarray(self._launch_calls & ~self.is_launch & (self.host.start < recorded.max()))
+
+    @cached_property
+    def _launch_calls(self) -> Mask:
+        """Calls that launch a kernel or a graph by their name."""
+        return np.isin(self.call, (Call.LAUNCH, Call.GRAPH))
 
     @cached_property
     def pageable(self) -> Mask:
@@ -225,12 +242,16 @@ class Chains:
 
     @cached_property
     def profiler_ns(self) -> Ints:
-        """The profiler's time that fell into each host row itself (ns), at most the row's duration."""
+        """The profiler's time that fell into each host row itself (ns), at most the row's duration.
+
+        What it did while the row waited anyway is the wait's, so that nobody takes it out twice.
+        """
         mine = self.overhead.filter(pl.col("profiler") & (pl.col("host") >= 0))
         merged = intervals.union_length(mine, ["host"])
         out = np.zeros(self.host.height, np.int64)
         out[merged["host"].to_numpy()] = merged["length"].to_numpy()
-        return out
+        beside = np.maximum(self.host.self_ns - self.wait_ns, 0)
+        return np.where(self.wait_ns > 0, np.minimum(out, beside), out)
 
     @cached_property
     def holder(self) -> npt.NDArray[np.int32]:
@@ -394,7 +415,11 @@ class Chains:
         if not self.device.height:
             if not self.host.height:
                 return Verdict("nothing-to-judge", "no events to analyse", {})
-            return Verdict("cpu-only", "the trace holds no device work: only the host's side is judged", {})
+            launched = int(self._launch_calls.sum())
+            reason = "the trace holds no device work: only the host's side is judged"
+            if launched:
+                reason = f"{launched:,} launches but no device record: what the device did was not recorded"
+            return Verdict("cpu-only", reason, {})
         return self.judge(self.device, self.gap_pieces, self.edge_pieces, self.tail_pieces)
 
     # -- trust ------------------------------------------------------------------------------------
@@ -423,6 +448,16 @@ class Chains:
                         count=forest.clamped,
                     )
                 )
+        if not self.device.height and self._launch_calls.any():
+            out.append(
+                Warning(
+                    "device-not-recorded",
+                    f"{int(self._launch_calls.sum()):,} launch calls but no device record: the profiler had no access "
+                    "to the device's activity (CUPTI or roctracer missing, CUDA activities not asked for, or only "
+                    "counters collected)",
+                    count=int(self._launch_calls.sum()),
+                )
+            )
         missing = int(self.unrecorded.sum())
         if missing:
             total = missing + int((self.is_launch & np.isin(self.call, (Call.LAUNCH, Call.GRAPH))).sum())

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from analyzer.chains import intervals
 from analyzer.chains.activity import Cause
+from analyzer.chains.bound import LATENCY_LIMIT_NS
 from analyzer.chains.kernel_names import decode
+from analyzer.chains.vocabulary import matches
 from analyzer.trace.schema import Cat
 
 if TYPE_CHECKING:
@@ -48,18 +51,26 @@ def whole(chains: Chains) -> int:
 
 def idle(chains: Chains) -> pl.DataFrame:
     """All idle time in the window by cause and owner (name id): lead-in, gaps and tail. Column `ns`."""
-    pieces = [chains.gap_pieces, chains.edge_pieces, chains.tail_pieces]
-    return pl.concat(pieces).group_by("cause", "owner").agg(pl.col("ns").sum()).sort("ns", "owner", descending=True)
+    pieces = pl.concat([chains.gap_pieces, chains.edge_pieces, chains.tail_pieces])
+    return _usual(pieces).group_by("cause", "owner").agg(pl.col("ns").sum()).sort("ns", "owner", descending=True)
+
+
+def _usual(pieces: pl.DataFrame) -> pl.DataFrame:
+    """Pieces with launch latency cut to what a launch can explain, as the verdict judges it."""
+    latency = pl.col("cause") == int(Cause.LAUNCH_LATENCY)
+    return pieces.with_columns(
+        ns=pl.when(latency).then(pl.col("ns").clip(upper_bound=LATENCY_LIMIT_NS)).otherwise("ns")
+    )
 
 
 def idle_ns(chains: Chains, causes: Collection[Cause], *, edges: bool = True) -> int:
     """Idle time of some causes (ns). edges: also before the first and after the last device work."""
-    pieces = idle(chains) if edges else chains.gap_pieces
+    pieces = idle(chains) if edges else _usual(chains.gap_pieces)
     return int(pieces.filter(pl.col("cause").is_in([int(c) for c in causes]))["ns"].sum())
 
 
 def owners(chains: Chains, causes: Collection[Cause], top: int = 3) -> list[tuple[str, int]]:
-    """Who the device waited for: (operator, annotation or frame, ns), the most first."""
+    """Who the device waited for: (operator, annotation or frame, ns), the most first; not whoever hardly mattered."""
     mine = idle(chains).filter(pl.col("cause").is_in([int(c) for c in causes]) & (pl.col("owner") >= 0))
     # Steps and generated code carry a number or a hash in their names; they are one place.
     text = pl.col("owner").str.replace(r"^(ProfilerStep)#\d+$", "$1").str.replace(r"(CompiledFxGraph) \S+", "$1")
@@ -69,6 +80,7 @@ def owners(chains: Chains, causes: Collection[Cause], top: int = 3) -> list[tupl
         .agg(pl.col("ns").sum())
         .sort(["ns", "owner"], descending=[True, False])
         .head(top)
+        .filter(pl.col("ns") * 100 >= pl.col("ns").max())
     )
     return list(zip(total["owner"].to_list(), total["ns"].to_list(), strict=True))
 
@@ -76,7 +88,8 @@ def owners(chains: Chains, causes: Collection[Cause], top: int = 3) -> list[tupl
 def gaps_of(chains: Chains, causes: Collection[Cause]) -> pl.DataFrame:
     """Gaps with time of some causes, the most first: columns of `Chains.gaps`, and `ns` of these causes."""
     mine = (
-        chains.gap_pieces.filter(pl.col("cause").is_in([int(c) for c in causes]))
+        _usual(chains.gap_pieces)
+        .filter(pl.col("cause").is_in([int(c) for c in causes]))
         .group_by("gap")
         .agg(pl.col("ns").sum())
     )
@@ -102,6 +115,16 @@ def waited_during(chains: Chains, start: Ints, end: Ints) -> Ints:
     return total
 
 
+def busy_during(chains: Chains, start: Ints, end: Ints) -> Ints:
+    """Device-busy time inside each host interval (ns, all devices)."""
+    total = np.zeros(len(start), np.int64)
+    busy = intervals.merged(chains.device.select("device", "ts", "end"), ["device"])
+    for _, one in busy.group_by("device"):
+        ts, te = one["ts"].to_numpy(), one["end"].to_numpy()
+        total += _running(ts, te, end) - _running(ts, te, start)
+    return total
+
+
 def _running(ts: Ints, te: Ints, t: Ints) -> Ints:
     """Time covered before each instant; `ts`, `te` disjoint and sorted."""
     total = np.concatenate(([0], np.cumsum(te - ts)))
@@ -109,6 +132,12 @@ def _running(ts: Ints, te: Ints, t: Ints) -> Ints:
     over = np.where(k > 0, te[np.maximum(k, 1) - 1] - t, 0) if len(te) else np.zeros(len(t), np.int64)
     running: Ints = total[k] - np.maximum(0, over)
     return running
+
+
+def operators(chains: Chains, pattern: str) -> Mask:
+    """Host rows of operators whose name matches the pattern."""
+    mine: Mask = (chains.cat == Cat.OP) & matches(chains.trace.names, pattern)[chains.host.name]
+    return mine
 
 
 def launched_ns(chains: Chains, wanted: Mask | None = None) -> Ints:

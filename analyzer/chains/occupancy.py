@@ -35,13 +35,15 @@ def theoretical(
     registers  per thread. shared_memory: bytes a block, static and dynamic.
     device     an entry of the header's `deviceProperties`.
     """
-    major, minor = device.get("computeMajor"), device.get("computeMinor")
-    threads_per_sm = device.get("maxThreadsPerMultiprocessor")
-    registers_per_sm = device.get("regsPerMultiprocessor") or device.get("regsPerBlock")
-    memory_per_sm = device.get("sharedMemPerMultiprocessor")
-    if not (threads and registers and shared_memory is not None):
+    major, minor = _positive(device, "computeMajor"), _positive(device, "computeMinor")
+    threads_per_sm = _positive(device, "maxThreadsPerMultiprocessor")
+    registers_per_sm = _positive(device, "regsPerMultiprocessor") or _positive(device, "regsPerBlock")
+    memory_per_sm = _positive(device, "sharedMemPerMultiprocessor")
+    if not (threads and registers and threads > 0 and registers > 0 and shared_memory is not None):
         return None
-    if not (major and threads_per_sm and registers_per_sm and memory_per_sm) or device.get("warpSize") != 32:
+    if shared_memory < 0 or not (major and threads_per_sm and registers_per_sm and memory_per_sm):
+        return None
+    if device.get("warpSize") != 32 or threads_per_sm < 32:
         return None
     warps_per_sm = threads_per_sm // 32
     warps = -(-threads // 32)
@@ -50,9 +52,15 @@ def theoretical(
     block_memory = -(-(shared_memory + (1024 if major >= 8 else 0)) // 128) * 128
     limits = {
         "block size": warps_per_sm // warps,
-        "blocks per SM": _BLOCKS_PER_SM.get((major, minor or 0), 32),
+        "blocks per SM": _BLOCKS_PER_SM.get((major, minor), 32),
         "registers": warps_by_registers // warps,
         "shared memory": memory_per_sm // block_memory if block_memory else warps_per_sm,
     }
     limited_by = min(limits, key=lambda k: limits[k])
     return Occupancy(min(1.0, limits[limited_by] * warps / warps_per_sm), limited_by)
+
+
+def _positive(device: Mapping[str, Any], key: str) -> int:
+    """A property that is a number, else 0: traces come from strangers."""
+    value = device.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

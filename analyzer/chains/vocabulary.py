@@ -47,7 +47,7 @@ class Role(IntEnum):
 CALLS: tuple[tuple[str, Call], ...] = (
     (r"(?i)^(?:cuda|cu|hip|musa)(?:Device|Stream|Event|Ctx|Context)Synchronize", Call.WAIT),
     (
-        r"(?i)^(?:zeEventHostSynchronize|zeCommandQueueSynchronize|zeFenceHostSynchronize|zeHostSynchronize|"
+        r"(?i)^(?:zeEventHostSynchronize|zeCommandQueueSynchronize|zeFenceHostSynchronize|zeCommandListHostSynchronize|zeHostSynchronize|"
         r"urQueueFinish|urEventWait|piQueueFinish|piEventsWait|aclrtSynchronize\w*|synchronize(?:Stream|Event|Device)?$)",
         Call.WAIT,
     ),
@@ -57,7 +57,7 @@ CALLS: tuple[tuple[str, Call], ...] = (
         r"(?i)^(?:zeCommandListAppendLaunch|urEnqueueKernelLaunch|piEnqueueKernelLaunch|runFunction)",
         Call.LAUNCH,
     ),
-    (r"(?i)^(?:cuda|cu|hip|musa)Occupancy", Call.OCCUPANCY),
+    (r"(?i)^(?:cuda|cu|hip|musa)(?:Module)?Occupancy", Call.OCCUPANCY),
     (
         r"(?i)^(?:cuda|hip|musa)(?:Malloc|Free|HostAlloc|HostRegister|HostUnregister|FreeHost|HostMalloc|HostFree|MemPool)",
         Call.ALLOCATE,

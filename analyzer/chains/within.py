@@ -47,14 +47,20 @@ def engine_threads(chains: Chains) -> Mask:
     return only
 
 
+def processes(chains: Chains) -> Ints:
+    """Process of each host row, as a small number: what one does, it does for itself alone."""
+    return chains.trace.threads["pid"].rank("dense").cast(pl.Int64).to_numpy()[chains.host.thread]
+
+
 def work_of(chains: Chains, rows: Ints, *, any_thread: bool = False) -> Work:
     """Device work of annotations (host rows).
 
-    any_thread  count what any thread launches while the interval is open: right for steps, which
-                mark a time and not a call tree.
+    any_thread  count what any thread of the process launches while the interval is open: right for
+                steps, which mark a time and not a call tree.
     """
     host = chains.host
     columns = _columns(chains)
+    engine = engine_threads(chains)
     if any_thread:
         sums = [np.zeros(len(rows), np.int64) for _ in columns]
         others = np.nonzero(chains.is_launch)[0]
@@ -63,18 +69,20 @@ def work_of(chains: Chains, rows: Ints, *, any_thread: bool = False) -> Work:
         for values in columns:
             total = np.concatenate(([0], np.cumsum(values)))
             sums.append(total[host.last[rows]] - total[rows])
-        thread = host.thread
-        engine = engine_threads(chains)
-        others = np.nonzero(chains.is_launch & engine[thread])[0]
+        others = np.nonzero(chains.is_launch & engine[host.thread])[0]
     others = others[np.argsort(host.start[others], kind="stable")]
-    first = np.searchsorted(host.start[others], host.start[rows], "left")
-    past = np.searchsorted(host.start[others], host.end[rows], "left")
-    if not any_thread:
-        own = engine_threads(chains)[host.thread[rows]]
-        past = np.where(own, first, past)
-    for i, values in enumerate(columns):
-        total = np.concatenate(([0], np.cumsum(values[others])))
-        sums[i] = sums[i] + total[past] - total[first]
+    process = processes(chains)
+    for one in np.unique(process[rows]):
+        mine = np.nonzero(process[rows] == one)[0]
+        theirs = others[process[others] == one]
+        first = np.searchsorted(host.start[theirs], host.start[rows[mine]], "left")
+        past = np.searchsorted(host.start[theirs], host.end[rows[mine]], "left")
+        if not any_thread:
+            own = engine[host.thread[rows[mine]]]
+            past = np.where(own, first, past)
+        for i, values in enumerate(columns):
+            total = np.concatenate(([0], np.cumsum(values[theirs])))
+            sums[i][mine] += total[past] - total[first]
     return Work(*sums)
 
 
@@ -90,9 +98,13 @@ def launched_in(chains: Chains, rows: Ints) -> Mask:
     thread = host.thread
     by_engine = (launch >= 0) & engine_threads(chains)[thread[launch]]
     when = host.start[launch]
-    starts = np.sort(host.start[rows])
-    ends = np.sort(host.end[rows])
-    open_ = np.searchsorted(starts, when, "right") > np.searchsorted(ends, when, "right")
+    process = processes(chains)
+    open_ = np.zeros(len(launch), bool)
+    for one in np.unique(process[rows]):
+        own = rows[process[rows] == one]
+        begun = np.searchsorted(np.sort(host.start[own]), when, "right")
+        ended = np.searchsorted(np.sort(host.end[own]), when, "right")
+        open_ |= (process[launch] == one) & (begun > ended)
     mine: Mask = (launch >= 0) & (nested | (by_engine & open_))
     return mine
 

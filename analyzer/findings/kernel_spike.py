@@ -1,0 +1,97 @@
+"""Kernels ran far longer than their own kind, alone or for a stretch.
+
+What it means
+    A lone spike is an interruption: another process or stream on the device, a copy, clocks that ramp up after a
+    pause. A stretch in which every call of a kernel is slower by the same amount is a change of clocks or power.
+    A mean hides both.
+
+How it is computed
+    Against the median of the same kernel, launch shape and input shapes, at least five calls. A spike lies eight
+    robust deviations out, three times the median and 50 µs above it, and is rarer than one call in ten; a
+    stretch is twenty calls or more whose running median stays 3% above. One finding gathers all spikes of a
+    kernel, one each stretch. Collectives are left out: they wait for other ranks. It fires where the excess over the
+    median is half a hundredth of the window, as a warning from a hundredth. "Up to" is that excess.
+
+What to try
+    See who shares the device: nvidia-smi, nvidia-smi pmon, MPS. Clocks: nvidia-smi -q -d CLOCK,PERFORMANCE, and for
+    measurements lock them with nvidia-smi -lgc. Prefer medians over means in benchmarks.
+
+When it is wrong
+    Kernels whose work depends on data (sparse, gather, sort) vary by themselves. Input shapes are told apart only
+    where record_shapes was on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+
+from analyzer import units
+from analyzer.analyses.spikes import Shift, Spike, Spikes
+from analyzer.chains.build import Chains
+from analyzer.chains.kernel_names import decode
+from analyzer.findings import SEEN, finding, plural, share_of, spread, take
+from analyzer.model import Finding, Result, Severity
+
+NAME = "kernel-spike"
+LEAST = 0.005
+#: Kernels and stretches that get a finding of their own, the costliest first.
+SHOWN = 3
+#: Spikes within this many medians of each other are one burst.
+BURST = 50
+
+
+def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
+    spikes = take(results, Spikes)
+    groups: dict[str, list[Spike]] = {}
+    for spike in spikes.rows:
+        if decode(spike.name).kind != "communication":
+            groups.setdefault(spike.name, []).append(spike)
+    lone = [_lone(chains, name, group) for name, group in groups.items()]
+    slow = [_stretch(chains, s) for s in spikes.shifts if decode(s.name).kind != "communication"]
+    for found in (lone, slow):
+        worth = [f for f in found if (f.share or 0) >= LEAST]
+        yield from sorted(worth, key=lambda f: -(f.up_to_ns or 0))[:SHOWN]
+
+
+def _grade(chains: Chains, ns: int) -> Severity:
+    return Severity.WARNING if share_of(chains, ns) >= SEEN else Severity.NOTE
+
+
+def _lone(chains: Chains, name: str, group: list[Spike]) -> Finding:
+    excess = int(sum(s.duration_ns - s.median_ns for s in group))
+    reasons = Counter(s.reason for s in group).most_common(3)
+    bursts = 1 + sum(b.start_ns - a.start_ns > BURST * a.median_ns for a, b in pairwise(group))
+    grouped = f", in {plural(bursts, 'burst')}" if len(group) > 1 and bursts < len(group) else ""
+    return finding(
+        NAME,
+        _grade(chains, excess),
+        f"{plural(len(group), 'lone call')} of one kernel ran far longer than the rest{grouped}",
+        (
+            f"{units.short_name(name, 80)}: usually {units.duration(group[0].median_ns)}, then "
+            f"{spread([s.duration_ns for s in group])}",
+            *(f"{n:,} ×: {reason}" for reason, n in reasons),
+        ),
+        "Look for other processes on the device (nvidia-smi pmon) and other streams at these times; judge the kernel "
+        "by its median.",
+        excess,
+        chains,
+    )
+
+
+def _stretch(chains: Chains, s: Shift) -> Finding:
+    excess = int((s.median_ns - s.baseline_ns) * s.count)
+    return finding(
+        NAME,
+        _grade(chains, excess),
+        f"{s.count:,} calls in a row ran {units.share(s.median_ns / s.baseline_ns - 1)} slower",
+        (
+            f"{units.short_name(s.name, 80)}: calls {s.first:,} to {s.last:,}, from {units.duration(s.start_ns)} to "
+            f"{units.duration(s.end_ns)}; median {units.duration(s.median_ns)} and up to {units.duration(s.max_ns)}, "
+            f"else {units.duration(s.baseline_ns)}",
+        ),
+        "All calls moved together: clocks or power (nvidia-smi -q -d CLOCK,PERFORMANCE). Lock the clocks to measure.",
+        excess,
+        chains,
+    )

@@ -1,0 +1,71 @@
+"""Copies between host and device pass through pageable memory.
+
+What it means
+    The device can only read pinned host memory by itself. A pageable tensor is first copied into a staging buffer
+    by the CPU, piece by piece; the call blocks, nothing overlaps, and the rate is a fraction of the link's.
+
+How it is computed
+    Copies that the profiler marks as Pageable. Their cost is the device time in which nothing but such a
+    copy ran, and the idle time while the host took part in one. "Up to" adds both: pinned and asynchronous,
+    a copy can hide behind kernels entirely. It fires from a hundredth of the window on.
+
+What to try
+    Pin once, copy without blocking:
+        DataLoader(..., pin_memory=True)
+        x = x.to("cuda", non_blocking=True)
+    Results: out = torch.empty(shape, pin_memory=True); out.copy_(y, non_blocking=True), then one synchronize
+    before it is read. Constants: create them on the device, torch.zeros(n, device="cuda").
+
+When it is wrong
+    Pinning costs time itself: pin buffers that are used again, not each tensor anew. AMD's traces do not say which
+    copies are pageable, so that it stays silent there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import polars as pl
+
+from analyzer import units
+from analyzer.analyses.copies import CopyKinds
+from analyzer.chains import exposure
+from analyzer.chains.activity import Cause
+from analyzer.chains.build import Chains
+from analyzer.chains.vocabulary import PAGEABLE
+from analyzer.findings import SEEN, copied, finding, grade, share_of, take
+from analyzer.model import Finding, Result
+from analyzer.trace.schema import Cat
+
+NAME = "pageable-copy"
+
+
+def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
+    kinds = [c for c in take(results, CopyKinds).rows if "pageable" in c.kind.lower()]
+    if not kinds:
+        return
+    name = chains.text(chains.device["name"])
+    mine = (chains.device["cat"] == int(Cat.MEMCPY)) & name.str.contains(PAGEABLE)
+    alone = _busy(chains.device) - _busy(chains.device.filter(~mine))
+    idle = exposure.idle_ns(chains, (Cause.PAGEABLE_COPY,))
+    share = share_of(chains, alone + idle)
+    if share < SEEN:
+        return
+    yield finding(
+        NAME,
+        grade(share),
+        "copies pass through pageable memory, and block the host",
+        (
+            *(f"{copied(c)}{f', by {c.operators[0][0]}' if c.operators else ''}" for c in kinds[:3]),
+            f"nothing else ran on the device for {units.duration(alone)} of it; it was idle for {units.duration(idle)}"
+            " more",
+        ),
+        "pin_memory=True in the DataLoader (or tensor.pin_memory() once), then .to(device, non_blocking=True); results "
+        "into a pinned buffer.",
+        alone + idle,
+        chains,
+    )
+
+
+def _busy(work: pl.DataFrame) -> int:
+    return int(Chains.union(work, ["device"])["length"].sum())
