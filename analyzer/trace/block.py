@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from analyzer.trace.columns import Columns
-from analyzer.trace.limits import CHUNK
+from analyzer.trace.columns import Columns, OtherDocument, holds_events
+from analyzer.trace.limits import CHUNK, MAX_DAMAGE
 from analyzer.trace.mend import Broken, Incomplete, mend, mend_many, next_event
 from analyzer.trace.scan import EVENT_START, Borders, Text, element_end, skip_space
 
@@ -17,15 +17,11 @@ from analyzer.trace.scan import EVENT_START, Borders, Text, element_end, skip_sp
 START, COMMA, ELEMENT = 0, 1, 2
 
 #: How a stretch ended: more text is needed, the list was closed, or the file stopped
-#: cleanly between two elements or inside one.
-MORE, CLOSED, STOPPED, CUT = 0, 1, 2, 3
+#: cleanly between two elements or inside one; or there was too much damage to go on.
+MORE, CLOSED, STOPPED, CUT, HOPELESS = 0, 1, 2, 3, 4
 
-_TIMES = re.compile(rb'("(?:ts|dur)"[ \t\r\n]*:[ \t\r\n]*)(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)')
+_TIMES = re.compile(rb'("(?:ts|dur)"[ \t\r\n]*:[ \t\r\n]*)(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?=[ \t\r\n,}])')
 _MIN_CHUNK = 1024
-
-
-class OtherDocument(Exception):
-    """An element that holds events itself: it has lost its end, or another document begins in it."""
 
 
 def parse_elements(piece: bytes) -> list[Any]:
@@ -33,17 +29,9 @@ def parse_elements(piece: bytes) -> list[Any]:
     elements: list[Any] = orjson.loads(piece)
     if piece.count(b'"ph"') > len(elements) or b'"traceEvents"' in piece:
         for element in elements:
-            if type(element) is dict and any(map(_holds_events, element.values())):
+            if type(element) is dict and any(map(holds_events, element.values())):
                 raise OtherDocument
     return elements
-
-
-def _holds_events(value: Any) -> bool:
-    if type(value) is list:
-        return any(map(_holds_events, value))
-    if type(value) is not dict:
-        return False
-    return ("ph" in value and ("pid" in value or "ts" in value)) or any(map(_holds_events, value.values()))
 
 
 @dataclass(slots=True)
@@ -52,7 +40,7 @@ class Stretch:
 
     end       position in the text up to which it was read.
     state     where in the list that is (START, COMMA, ELEMENT).
-    how       MORE, CLOSED, STOPPED or CUT.
+    how       MORE, CLOSED, STOPPED, CUT or HOPELESS.
     last      offset in the file of the end of the last whole element, -1: none was read.
     damaged   events that could not be recovered.
     notes     code -> [offset in the file of the first, times].
@@ -81,6 +69,7 @@ class BlockParser:
         self.columns = Columns()
         self._times_as_text = False
         self._size = chunk  # of the next chunk to try
+        self._mend_many = True
 
     def parse(self, text: Text, start: int, end: int, offset: int, state: int, final: bool) -> Stretch:
         """Read elements from text[start:end].
@@ -113,7 +102,7 @@ class BlockParser:
                 done.note("stray-bracket", offset + at)
                 at += 1
                 continue
-            if state == START and c == b"[":
+            if state != ELEMENT and c == b"[":
                 inner = skip_space(text, at + 1, end)
                 if inner + 64 > end and not final:
                     return done
@@ -145,6 +134,9 @@ class BlockParser:
                 done.how = CUT
                 return done
             at, is_event = step
+            if done.notes["damaged-event"][1] > MAX_DAMAGE:
+                done.how = HOPELESS
+                return done
             state = COMMA if is_event else ELEMENT
 
     def _chunk(self, text: Text, at: int, end: int, offset: int, done: Stretch) -> int | None:
@@ -165,10 +157,13 @@ class BlockParser:
                 self._size = (stop - at) // 2
                 continue
             except orjson.JSONDecodeError:
-                if not self._take_mended(piece, offset + at, done):
+                # Where that did not help once, it is not tried again before all is well.
+                self._mend_many = self._mend_many and self._take_mended(piece, offset + at, done)
+                if not self._mend_many:
                     self._size = (stop - at) // 2
                     continue
             self._size = min(self.chunk, size * 2)
+            self._mend_many = self._mend_many or size == self.chunk
             return stop
         return None
 
@@ -223,8 +218,8 @@ class BlockParser:
                 return stop
         try:
             mended = mend(text, at, end, final)
-            if not mended.text.startswith(b"{"):
-                return None
+            if not mended.text.startswith(b"{") and any(code != "bad-number" for code, _, _ in mended.notes):
+                return None  # a word between events is none of them
             self._take(b"[%b]" % mended.text, offset + at)
         except (Broken, orjson.JSONDecodeError, OtherDocument):
             return None

@@ -58,6 +58,19 @@ _BYTES_KEYS = ("bytes", "size")
 _META = ("process_name", "thread_name", "process_labels")
 
 
+class OtherDocument(Exception):
+    """An element that holds events itself: it has lost its end, or another document begins in it."""
+
+
+def holds_events(value: Any) -> bool:
+    """Does a value inside an element hold what looks like an event?"""
+    if type(value) is list:
+        return any(map(holds_events, value))
+    if type(value) is not dict:
+        return False
+    return ("ph" in value and ("pid" in value or "ts" in value)) or any(map(holds_events, value.values()))
+
+
 class NotPlain(Exception):
     """A value that the fast way does not take."""
 
@@ -153,6 +166,8 @@ class Columns:
         """Take the events of a chunk. False: nothing was taken, since times among them are beyond
         what a double holds exactly; `events` have to be parsed again with their times as text.
 
+        Raises OtherDocument.
+
         legacy: flow events of the legacy autograd profiler may be among them, which are its links.
         """
         instants: list[Event] = []
@@ -237,10 +252,7 @@ class Columns:
         try:
             shape = array(
                 "i",
-                [
-                    shapes[dumps([a["Input Dims"], a.get("Input type")])] if "Input Dims" in a else -1
-                    for a in ops
-                ],
+                [shapes[dumps([a["Input Dims"], a.get("Input type")])] if "Input Dims" in a else -1 for a in ops],
             )
         except (TypeError, AttributeError):
             shape = array("i", [_shapes_of(a, shapes) for a in ops])
@@ -256,8 +268,7 @@ class Columns:
             config = [configs[dumps(_CONFIG(a))] for a in work]
         except KeyError:
             config = [
-                configs[key] if (key := dumps([a.get(k) for k in _CONFIG_KEYS])) != _NO_CONFIG else -1
-                for a in work
+                configs[key] if (key := dumps([a.get(k) for k in _CONFIG_KEYS])) != _NO_CONFIG else -1 for a in work
             ]
         self._config.extend(config)
         self._bytes.extend([_first_id(a, _BYTES_KEYS, NULL) for a in work])
@@ -305,6 +316,8 @@ class Columns:
         """The slow way: anything may be missing or of another type."""
         if any(type(e) is dict and _inexact(e) for e in events):
             return False
+        if any(type(e) is list and holds_events(e) for e in events):
+            raise OtherDocument
         rows: list[tuple[int, int, int, int, int, Any]] = []
         codes_of, names, threads = self._codes, self._names, self._threads
         for e in events:
@@ -444,8 +457,7 @@ def _settle(codes: bytes, names: Sequence[str], pids: Sequence[Any]) -> bytes:
         dialects.BY_PID: dialects.code_by_pid,
     }
     return bytes(
-        by[code](pid, name) if code in by else code
-        for code, name, pid in zip(codes, names, pids, strict=True)
+        by[code](pid, name) if code in by else code for code, name, pid in zip(codes, names, pids, strict=True)
     )
 
 

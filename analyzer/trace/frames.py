@@ -466,8 +466,7 @@ def _config_row(text: str) -> list[int | float | None]:
         numbers += [_whole(axis) for axis in (axes + [None] * 3)[:3]]
     numbers += [_whole(rest[0]), _whole(rest[1])]
     numbers += [
-        float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-        for value in rest[2:]
+        float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None for value in rest[2:]
     ]
     return numbers
 

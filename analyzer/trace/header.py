@@ -32,8 +32,8 @@ def make_header(values: Mapping[str, Any], hints: set[str]) -> Header:
 
 
 def producer(values: Mapping[str, Any], hints: set[str]) -> str:
-    """Who wrote the file. hints: "legacy", "ascend", "jax", "viztracer", "nsys", "hip", "xpu", "mtia",
-    "cuda", "array", as found among the events."""
+    """Who wrote the file. hints: "legacy", "ascend", "jax", "hip", "xpu", "mtia", "cuda", as found among
+    the events."""
     if "legacy" in hints:
         return "legacy autograd profiler"
     if "ascend" in hints:
@@ -42,8 +42,6 @@ def producer(values: Mapping[str, Any], hints: set[str]) -> str:
         return "XLA profiler (JAX)"
     if "viztracer_metadata" in values:
         return "viztracer"
-    if "nsys" in hints:
-        return "Nsight Systems export"
     if "systemTraceEvents" in values:
         return "Perfetto trace processor export"
     for key, name in (
@@ -54,9 +52,9 @@ def producer(values: Mapping[str, Any], hints: set[str]) -> str:
         if key in values:
             return f"Kineto ({name})"
     for hint, name in (("xpu", "XPU"), ("mtia", "MTIA"), ("hip", "ROCm"), ("cuda", "CUDA")):
-        if hint in hints:
+        if hint in hints and "schemaVersion" in values:
             return f"Kineto ({name})"
-    if "schemaVersion" in values or "kineto" in hints:
+    if "schemaVersion" in values:
         return "Kineto"
     return "unknown"
 

@@ -28,6 +28,10 @@ MAX_DEPTH = 1024
 #: broken themselves: keeps a file made of nothing else linear.
 MAX_SEARCH = 64 << 20
 
+#: Stretches of damage in one file. A torn file has a few; finding the way behind each takes a tenth of
+#: a millisecond, and a file with more of them is something else than a damaged trace.
+MAX_DAMAGE = 20_000
+
 #: Rows of a frame: positions are int32.
 MAX_EVENTS = (1 << 31) - 1
 

@@ -54,6 +54,8 @@ _NOTHING = frozenset(
         b"snan",
     )
 )
+#: Bytes from a list's closing bracket to the colon of the key behind it, at most.
+_WIDEST_CLOSE = 256
 #: Digits that are worth a conversion.
 _LONGEST_NUMBER = 1 << 20
 #: What a parse in full counts for, in bytes looked at: it may fail deep down.
@@ -368,17 +370,22 @@ def next_event(text: Text, at: int, end: int, final: bool) -> tuple[int, bool] |
     """(position, is an event) of what goes on after damage: the next event that can be read, or the
     bracket that closes the list. None: nothing does, up to the end of the file. Raises Incomplete.
     """
-    close = _LIST_CLOSE.search(text, at, end)
-    limit = close.start() if close is not None else end
     spent = 0
+    searched = at
     for found in EVENT_START.finditer(text, at, end):
         start = found.start()
-        if start > limit or spent > MAX_SEARCH:
+        # The closing bracket is looked for piece by piece, or every search would go to the end.
+        close = _LIST_CLOSE.search(text, searched, min(end, start + _WIDEST_CLOSE))
+        if close is not None and close.start() < start:
+            return close.start(), False
+        searched = start
+        if spent > MAX_SEARCH:
             break
         looked = _looked_at(text, start, end, final)
         if looked < 0:
             return start, True
         spent += looked
+    close = _LIST_CLOSE.search(text, searched, end)
     if close is not None:
         return close.start(), False
     if not final:

@@ -81,6 +81,10 @@ class Notes:
     def __contains__(self, code: str) -> bool:
         return code in self._seen
 
+    def count(self, code: str) -> int:
+        seen = self._seen.get(code)
+        return seen.count if seen else 0
+
     def first_repair(self) -> Warning | None:
         """The repair that comes first in the file, for strict mode."""
         repairs = [w for w in self.warnings() if CODES[w.code][1]]

@@ -27,6 +27,8 @@ _NEXT_MEMBER = re.compile(rb'"[A-Za-z_][\w .-]{0,80}"[ \t\r\n]*:')
 _BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 _STEP = 64 << 10
 _KEPT_KEYS = 256
+#: Objects inside objects around a list of events.
+_MAX_OPEN = 64
 
 
 class Outer:
@@ -163,9 +165,9 @@ class Outer:
                 window.at += 1
                 self._open += 1
                 self._want = "key"
-                if self._open > 64:
+                if self._open > _MAX_OPEN:
                     raise TraceError(
-                        f"objects nested deeper than 64 at byte {window.position:,}",
+                        f"objects nested deeper than {_MAX_OPEN} at byte {window.position:,}",
                         f"{window.source.path}, byte {window.position}",
                         "No profiler writes such: is this a trace?",
                     )
@@ -196,10 +198,14 @@ class Outer:
     def _is_event(self) -> bool:
         """Does the document begin with an event, as one event a line, with no list around?"""
         window = self._window
+        if not window.final and window.end - window.at < 64:
+            raise Incomplete
         if not EVENT_START.match(window.text, window.at, window.end):
             return False
         stop = element_end(window.text, window.at, window.end)
         if stop is None:
+            if not window.final and window.end - window.at < _STEP:
+                raise Incomplete
             return False
         try:
             event = orjson.loads(window.text[window.at : stop])
@@ -262,6 +268,8 @@ def _matching_brace(text: bytes, at: int, end: int) -> int | None:
         token = found[0]
         if token in b"{[":
             depth += 1
+            if depth > _MAX_OPEN:
+                return None
         elif token in b"}]":
             depth -= 1
             if depth == 0:

@@ -30,9 +30,7 @@ class _Block:
         self.offset = offset
 
 
-def read_blocks(
-    source: Source, pool: Pool, borders: Borders, state: int, accept: Accept, discard: Discard
-) -> bool:
+def read_blocks(source: Source, pool: Pool, borders: Borders, state: int, accept: Accept, discard: Discard) -> bool:
     """Read the list that `source` stands in, up to where blocks no longer fit together.
 
     The source then stands behind what was accepted. False: a worker was lost; nothing is missing, but

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from analyzer.errors import TraceError
 from analyzer.trace import outer, strangers
-from analyzer.trace.block import CLOSED, COMMA, MORE, START, BlockParser, parse_elements
-from analyzer.trace.limits import BLOCK, HEAD, MAX_ELEMENT
+from analyzer.trace.block import CLOSED, COMMA, HOPELESS, MORE, START, BlockParser, parse_elements
+from analyzer.trace.limits import BLOCK, HEAD, MAX_DAMAGE, MAX_ELEMENT
 from analyzer.trace.notes import Notes
 from analyzer.trace.source import Source, Window
 
@@ -25,34 +26,40 @@ class Piece:
     events  True: whole elements of a list of events, separated by commas, with none at either end;
             `[text]` is valid JSON. False: text around the lists as it stands, brackets of the lists
             included.
+    depth   of the list that the events are of, as in `outer.Outer`: those that lie least deep count.
     """
 
     offset: int
     text: bytes
     events: bool
+    depth: int = 0
 
 
 class _Runs(BlockParser):
     """Collects what it parses instead of making columns of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, depth: int) -> None:
         super().__init__()
+        self.depth = depth
         self.runs: list[Piece] = []
 
     def _take(self, piece: bytes, offset: int) -> None:
         parse_elements(piece)
-        self.runs.append(Piece(offset, piece[1:-1], True))
+        self.runs.append(Piece(offset, piece[1:-1], True, self.depth))
 
 
-def pieces(source: Source, notes: Notes) -> Iterator[Piece]:
+def pieces(source: Source, notes: Notes, values: dict[str, Any] | None = None) -> Iterator[Piece]:
     """The pieces of a file. Raises TraceError as `read` does, but not for a file without events.
 
+    values  is filled on the way with the small members of the top object, mended where need be.
     Memory is bounded by the largest element, not by the file.
     """
     window = Window(source)
     window.more(HEAD)
     strangers.check_head(window.text[:4096], source.path)
     walk = outer.Outer(window, notes)
+    if values is not None:
+        walk.values = values
     around = bytearray()
     begun = window.offset
     state = START
@@ -66,7 +73,7 @@ def pieces(source: Source, notes: Notes) -> Iterator[Piece]:
         yield Piece(begun, bytes(around) + window.text[: window.at], False)
         around.clear()
         state = COMMA if found == outer.RESUMED else START
-        parser = _Runs()
+        parser = _Runs(walk.depth)
         how = MORE
         while how == MORE:
             done = parser.parse(window.text, window.at, window.end, window.offset, state, window.final)
@@ -76,6 +83,12 @@ def pieces(source: Source, notes: Notes) -> Iterator[Piece]:
                 notes.add(code, byte, times)
             window.at, state, how = done.end, done.state, done.how
             left = window.end - window.at
+            if how == HOPELESS:
+                raise TraceError(
+                    f"damaged beyond use: more than {MAX_DAMAGE:,} stretches of it cannot be read",
+                    source.path,
+                    "Did several processes write this file at once? Record again, to a file for each rank.",
+                )
             if how == MORE and left > MAX_ELEMENT:
                 raise TraceError(
                     f"a single event at byte {window.position:,} is larger than {MAX_ELEMENT >> 20} MB",

@@ -16,10 +16,10 @@ from typing import Any
 
 from analyzer.errors import TraceError
 from analyzer.trace import dialects, outer, strangers, workers
-from analyzer.trace.block import CLOSED, COMMA, MORE, START, STOPPED, BlockParser
-from analyzer.trace.frames import Origin, build
+from analyzer.trace.block import CLOSED, COMMA, HOPELESS, MORE, START, STOPPED, BlockParser
+from analyzer.trace.frames import Frames, Origin, build
 from analyzer.trace.header import make_header
-from analyzer.trace.limits import BLOCK, CHUNK, HEAD, MAX_ELEMENT, MAX_EVENTS, SMALL
+from analyzer.trace.limits import BLOCK, CHUNK, HEAD, MAX_DAMAGE, MAX_ELEMENT, MAX_EVENTS, SMALL
 from analyzer.trace.notes import Notes
 from analyzer.trace.parallel import read_blocks
 from analyzer.trace.schema import Trace
@@ -254,6 +254,12 @@ class _Reading:
         if result["last"] >= 0:
             events.last = result["last"]
         events.results.append((origin, result))
+        if events.how == HOPELESS or self.notes.count("damaged-event") > MAX_DAMAGE:
+            raise TraceError(
+                f"damaged beyond use: more than {MAX_DAMAGE:,} stretches of it cannot be read",
+                self.source.path,
+                "Did several processes write this file at once? Record again, to a file for each rank.",
+            )
 
     # -- after the last byte -----------------------------------------------------------------
 
@@ -356,14 +362,21 @@ class _Reading:
             "Without --strict, what is damaged is repaired or left out, and reported.",
         )
 
-    def _hints(self, frames: Any) -> set[str]:
-        """What the events say of the program that wrote them, for the header."""
+    def _hints(self, frames: Frames) -> set[str]:
+        """What the events say of the program that wrote them; see `header.producer`."""
         hints: set[str] = set()
-        for pid, name in zip(frames.threads["pid"].to_list(), frames.threads["process_name"].to_list(), strict=True):
+        threads = frames.threads
+        for pid, name, label in threads.select("pid", "process_name", "process_labels").iter_rows():
             if dialects.is_legacy_pid(pid):
                 hints.add("legacy")
             if name in ("Ascend Hardware", "CANN"):
                 hints.add("ascend")
             if name is not None and name.startswith("/device:"):
                 hints.add("jax")
+            for vendor in ("MTIA", "XPU"):
+                if label is not None and label.startswith(vendor):
+                    hints.add(vendor.lower())
+        for prefix in ("hip", "cuda"):
+            if frames.names.str.starts_with(prefix).any():
+                hints.add(prefix)
         return hints

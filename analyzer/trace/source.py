@@ -75,9 +75,7 @@ class _File:
         try:
             taken = self._raw.readinto(buffer) or 0
         except (OSError, ValueError) as error:
-            raise TraceError(
-                f"reading failed after {self.taken:,} bytes: {_reason(error)}", self._path
-            ) from None
+            raise TraceError(f"reading failed after {self.taken:,} bytes: {_reason(error)}", self._path) from None
         self.taken += taken
         if self._progress is not None and taken:
             self._progress(self.taken, self.size)

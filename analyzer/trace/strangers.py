@@ -38,9 +38,7 @@ def check_head(head: bytes, path: str) -> None:
     if head[257:262] == b"ustar":
         raise TraceError("not a trace but a tar archive", path, "Unpack it and name the JSON file inside.")
     if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05" and len(head) > 2:
-        raise TraceError(
-            "not a trace but a Python pickle", path, "Never unpickle files of strangers. " + _WANTED
-        )
+        raise TraceError("not a trace but a Python pickle", path, "Never unpickle files of strangers. " + _WANTED)
     text = head.lstrip(b" \t\r\n")
     if not text:
         if len(head) < 4096:
@@ -79,9 +77,7 @@ def _looks_like_protobuf(head: bytes) -> bool:
 
 def no_events_of_trace(path: str, elements: int) -> TraceError:
     """A list of objects that are no events."""
-    return TraceError(
-        f"not a trace: a list of {elements:,} elements of which none has a phase (`ph`)", path, _WANTED
-    )
+    return TraceError(f"not a trace: a list of {elements:,} elements of which none has a phase (`ph`)", path, _WANTED)
 
 
 def no_event_list(path: str, keys: Collection[str]) -> TraceError:

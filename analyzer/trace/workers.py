@@ -71,9 +71,7 @@ class Buffers:
 
 class _Worker:
     def __init__(self, buffers: Buffers, chunk: int) -> None:
-        path = marshal.dumps(
-            [os.path.abspath(p) if p else os.getcwd() for p in sys.path if isinstance(p, str)]
-        )
+        path = marshal.dumps([os.path.abspath(p) if p else os.getcwd() for p in sys.path if isinstance(p, str)])
         arguments = (path.hex(), str(buffers.fd), str(buffers.count), str(buffers.size), str(chunk))
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _COMMAND, *arguments],

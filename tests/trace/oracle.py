@@ -260,9 +260,9 @@ def _events(document: Any) -> list[Any]:
 
 def _only_events(events: list[Any]) -> None:
     """Events inside of events, and lists of them inside the list, are read as damage."""
-    if events and isinstance(events[0], list):
-        raise Unsupported
     for event in events:
+        if isinstance(event, list) and any(isinstance(e, Object) for e in event):
+            raise Unsupported
         if isinstance(event, Object) and any(_holds_events(v) for v in event.values()):
             raise Unsupported
 

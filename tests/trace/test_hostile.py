@@ -75,12 +75,17 @@ def test_brackets_and_nothing_else(text: bytes) -> None:
         assert not len(read_bytes(text).host)
 
 
-@pytest.mark.parametrize("filling", [b" ", b"," + EVENTS[:70]])
+def test_damage_everywhere() -> None:
+    with pytest.raises(TraceError, match="beyond use"):
+        read_bytes(HEAD + b",".join([b'{"ph":"X" 1}', EVENTS[: EVENTS.index(b"}") + 1]] * 30_000) + b"]}")
+
+
+@pytest.mark.parametrize("filling", [b" ", EVENTS[: EVENTS.index(b"}") + 1] + b","])
 def test_a_decompression_bomb(filling: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analyzer.trace.source.MAX_FREE_TEXT", 8 << 20)
-    packer = zlib.compressobj(9, wbits=31)
+    monkeypatch.setattr("analyzer.trace.source.MAX_FREE_TEXT", 4 << 20)
+    packer = zlib.compressobj(5, wbits=31)
     piece = filling * ((1 << 20) // len(filling))
-    packed = packer.compress(HEAD + EVENTS) + b"".join(packer.compress(piece) for _ in range(64))
+    packed = packer.compress(HEAD) + b"".join(packer.compress(piece) for _ in range(16))
     with pytest.raises(TraceError, match="bomb"):
         read_bytes(packed + packer.flush())
 
