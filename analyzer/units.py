@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 NOT_AVAILABLE = "n/a"
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_CONTROL = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
 _BYTE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _TIME_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 
@@ -18,7 +21,7 @@ def clean(text: str) -> str:
 
 def us(ns: float | None) -> float | None:
     """Nanoseconds as the JSON report has them: µs with three decimals. None stays None."""
-    return None if ns is None else ns / 1000
+    return None if ns is None else round(ns / 1000, 3)
 
 
 def _three_digits(x: float) -> str:
@@ -88,12 +91,57 @@ def short_name(name: str, width: int) -> str:
     text = clean(name)
     if len(text) <= width:
         return text
-    if "::" in text or text.startswith("void "):
-        text = _NAMESPACES.sub("", _drop_arguments(text.removeprefix("void ")))
+    text = _bare(text)
     if len(text) <= width:
         return text
     head = (width - 1) * 3 // 5
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def short_names(names: Sequence[str], width: int) -> dict[str, str]:
+    """Names that stand together, each in at most `width` characters: name -> text.
+
+    Where two would look alike, what is cut out is another part: all but where they first differ.
+    """
+    texts = {name: short_name(name, width) for name in names}
+    for _ in range(4):  # names that differ in several places need as many rounds
+        alike: dict[str, list[str]] = {}
+        for name, text in texts.items():
+            alike.setdefault(text, []).append(name)
+        groups = [group for group in alike.values() if len(group) > 1]
+        for group in groups:
+            whole = {name: _bare(clean(name)) for name in group}
+            if len(set(whole.values())) == 1:  # they differ in their arguments alone
+                whole = {name: clean(name) for name in group}
+            same = _common(whole.values())
+            texts |= {name: _window(text, same, width) for name, text in whole.items()}
+        if not groups:
+            break
+    return texts
+
+
+def _common(texts: Iterable[str]) -> int:
+    """How many characters all texts begin with."""
+    ordered = sorted(texts)
+    first, last = ordered[0], ordered[-1]
+    return next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+
+
+def _window(text: str, at: int, width: int) -> str:
+    """A name cut so that the text from `at` on is seen, with its beginning before it where there is room."""
+    head = min(width // 4, max(0, at - 1))
+    room = width - head - (at > head)
+    if at <= head:
+        return text if len(text) <= width else text[: width - 1] + "…"
+    tail = text[at:]
+    return f"{text[:head]}…{tail if len(tail) <= room else tail[: room - 1] + '…'}"
+
+
+def _bare(text: str) -> str:
+    """A C++ name without return type, namespaces and argument list; others as they are."""
+    if "::" in text or text.startswith("void "):
+        return _NAMESPACES.sub("", _drop_arguments(text.removeprefix("void ")))
+    return text
 
 
 def _drop_arguments(text: str) -> str:

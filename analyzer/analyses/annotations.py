@@ -129,7 +129,9 @@ def analyze(chains: Chains) -> Annotations:
                 "row": rows,
                 "cpu": host.end[rows] - host.start[rows],
                 "own": host.self_ns[rows],
-                "tax": (host.end - host.start - host.below(chains.wait_ns) - host.below(chains.profiler_ns))[rows],
+                "tax": np.maximum(
+                    (host.end - host.start - host.below(chains.wait_ns) - host.below(chains.profiler_ns))[rows], 0
+                ),
                 "device": work.device_ns,
                 "events": work.events,
                 "kernels": work.kernels,

@@ -61,7 +61,7 @@ class Kernels:
                     "kind": k.decoded.kind,
                     "calls": k.calls,
                     "total_us": units.us(k.total_ns),
-                    "mean_us": round(k.total_ns / k.calls / 1000, 6),
+                    "mean_us": units.us(k.total_ns / k.calls),
                     "median_us": units.us(k.median_ns),
                     "spread_us": units.us(k.spread_ns),
                     "min_us": units.us(k.min_ns),
@@ -169,7 +169,9 @@ def analyze(chains: Chains) -> Kernels:
                 registers=c["registers"],
                 shared_memory=c["shared_memory"],
                 reported=None if c["occupancy"] is None else c["occupancy"] / 100,
-                occupancy=theoretical(threads, c["registers"], c["shared_memory"], chains.device_properties.get(device, {})),
+                occupancy=theoretical(
+                    threads, c["registers"], c["shared_memory"], chains.device_properties.get(device, {})
+                ),
             )
         )
     return Kernels(tuple(rows), total)

@@ -230,7 +230,8 @@ class Chains:
         row, done = copies["launch"].to_numpy(), copies["end"].to_numpy()
         waits = (self.pageable | self.synchronous_copy)[row] & (self.host.end[row] >= done)
         blocking = np.where(waits, np.maximum(done - self.host.start[row], 0), 0)
-        np.maximum.at(wait, row, blocking)
+        # Of a copy call that synchronizes inside, that wait is counted already.
+        np.maximum.at(wait, row, np.minimum(blocking, self.host.self_ns[row]))
         return wait
 
     @cached_property

@@ -10,14 +10,13 @@ from analyzer.render import cells
 
 #: Long C++ names break the table for every reader; the full ones are in the JSON report.
 _NAME_WIDTH = 80
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~$&@:])")
 
 
 def escape(text: str) -> str:
     """Text that Markdown and the HTML inside it show as it is."""
-    return (
-        _SPECIAL.sub(r"\\\1", units.clean(text)).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
-    )
+    return _SPECIAL.sub(lambda m: _ENTITIES.get(m[0], "\\" + m[0]), units.clean(text))
 
 
 def render(report: Report) -> str:
@@ -57,10 +56,12 @@ def table(t: Table) -> str:
         "| " + " | ".join(escape(c.title) for c in t.columns) + " |",
         "|" + "|".join("---" if cells.is_text(c.unit) else "---:" for c in t.columns) + "|",
     ]
-    for row in t.rows:
+    formatted = [[cells.text(v, c.unit) for v, c in zip(row, t.columns, strict=True)] for row in t.rows]
+    names = [units.short_names([row[i] for row in formatted], _NAME_WIDTH) for i in range(len(t.columns))]
+    for row in formatted:
         texts = (
-            units.short_name(cells.text(v, c.unit), _NAME_WIDTH) if c.unit is Unit.NAME else cells.text(v, c.unit)
-            for v, c in zip(row, t.columns, strict=True)
+            names[i][text] if c.unit is Unit.NAME else text
+            for i, (text, c) in enumerate(zip(row, t.columns, strict=True))
         )
         lines.append("| " + " | ".join(escape(text) for text in texts) + " |")
     if t.hidden:

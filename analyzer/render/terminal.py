@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Sequence
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.text import Text
 
 from analyzer import units
-from analyzer.model import Column, Finding, Report, Section, Severity, Strip, Table, Unit, Warning
+from analyzer.model import Column, Finding, Metric, Report, Section, Severity, Strip, Table, Unit, Warning
 from analyzer.render import cells
 
 _MARK = {
@@ -25,6 +25,8 @@ _ASCII = str.maketrans({
 #: Bars cost width and say the least: they are drawn only where the table leaves room.
 _BAR = 10
 _LEAST_NAME = 14
+#: A text beside a figure gets this much room, or lines of its own.
+_LEAST_TEXT = 20
 _MOST_NAME = 72
 
 
@@ -82,9 +84,9 @@ def _wrap(text: str, room: int) -> list[str]:
             row = word
         else:
             row = f"{row} {word}" if row else word
-        while cell_len(row) > room:
-            rows.append(row[:room])
-            row = row[room:]
+        if cell_len(row) > room:
+            *full, row = chop_cells(row, room)
+            rows += full
     return [*rows, row] if row or not rows else rows
 
 
@@ -111,13 +113,11 @@ def _strip(page: _Page, strip: Strip) -> None:
     shares = _resample(strip.shares, room)
     page.line((lead, "dim"), *((_shade(x), "green" if x >= 0.5 else "yellow" if x > 0 else "dim") for x in shares))
     cell = strip.cell_ns * len(strip.shares) / room
-    page.line(
-        " " * len(lead),
-        (
-            f"█ busy {units.duration(strip.busy_ns)}   ░ idle {units.duration(strip.idle_ns)}"
-            f"   1 cell = {units.duration(cell)}",
-            "dim",
-        ),
+    page.wrapped(
+        f"█ busy {units.duration(strip.busy_ns)}   ░ idle {units.duration(strip.idle_ns)}"
+        f"   1 cell = {units.duration(cell)}",
+        len(lead),
+        "dim",
     )
 
 
@@ -153,11 +153,17 @@ def _findings(page: _Page, findings: Sequence[Finding]) -> None:
             gain += f", {units.share(f.share)}"
         lead = f"{mark} {f.name}  "
         room = page.width - cell_len(lead) - cell_len(gain) - 2
-        rows = _wrap(units.clean(f.title), max(room, 20))
-        pad = " " * max(2, page.width - cell_len(lead) - cell_len(rows[0]) - cell_len(gain))
-        page.line((f"{mark} ", style), (f.name, style), "  ", rows[0], pad, (gain, "bold"))
-        for row in rows[1:]:
-            page.line(" " * cell_len(lead), row)
+        if room >= _LEAST_TEXT:
+            rows = _wrap(units.clean(f.title), room)
+            pad = " " * (page.width - cell_len(lead) - cell_len(rows[0]) - cell_len(gain))
+            page.line((f"{mark} ", style), (f.name, style), "  ", rows[0], pad, (gain, "bold"))
+            for row in rows[1:]:
+                page.line(" " * cell_len(lead), row)
+        else:
+            page.line((f"{mark} ", style), (f.name, style))
+            page.wrapped(units.clean(f.title), 8)
+            if gain:
+                page.wrapped(gain, 8, "bold")
         for evidence in f.evidence:
             page.wrapped(units.clean(evidence), 8, "dim")
         page.wrapped(units.clean(f.advice), 10, first="        →")
@@ -172,16 +178,39 @@ def _section(page: _Page, section: Section) -> None:
         if not titled:
             _title(page, section.title)
         for m in section.metrics:
-            note = f"   {m.note}" if m.note else ""
-            page.line(f"  {m.title:<26} {cells.text(m.value, m.unit):>10}", (units.clean(note), "dim"))
+            _metric(page, m)
         for note in section.notes:
             page.wrapped(units.clean(note), 2)
 
 
+def _metric(page: _Page, metric: Metric) -> None:
+    title, value = units.clean(metric.title), cells.text(metric.value, metric.unit)
+    lead = f"  {title:<26} {value:>10}"
+    if cell_len(lead) > page.width:
+        page.wrapped(f"{title}  {value}", 2)
+        lead = ""
+    note = units.clean(metric.note or "")
+    room = page.width - cell_len(lead) - 3
+    if lead and room >= _LEAST_TEXT:
+        first, *rest = _wrap(note, room)
+        page.line(lead, (f"   {first}", "dim"))
+        for row in rest:
+            page.line(" " * (cell_len(lead) + 3), (row, "dim"))
+        return
+    if lead:
+        page.line(lead)
+    if note:
+        page.wrapped(note, 4, "dim")
+
+
 def _title(page: _Page, title: str, aside: str = "") -> None:
     page.line()
-    pad = " " * max(2, page.width - cell_len(title) - cell_len(aside))
-    page.line((title, "bold"), pad if aside else "", (aside, "dim"))
+    title = _fit(title, page.width)
+    pad = page.width - cell_len(title) - cell_len(aside)
+    if aside and pad >= 2:
+        page.line((title, "bold"), " " * pad, (aside, "dim"))
+    else:
+        page.line((title, "bold"))
     page.line(("─" * page.width, "dim"))
 
 
@@ -198,10 +227,16 @@ def _table(page: _Page, table: Table) -> None:
         if bars and bar is not None
         else 0
     )
+    names = {
+        i: units.short_names([texts[i] for texts in formatted], widths[i])
+        for i in columns
+        if table.columns[i].unit is Unit.NAME
+    }
     for row, texts in zip(table.rows, formatted, strict=True):
         parts: list[str | tuple[str, str]] = []
         for i in columns:
-            parts.append(_cell(texts[i], widths[i], table.columns[i].unit))
+            text = names[i][texts[i]] if i in names else texts[i]
+            parts.append(_cell(text, widths[i], table.columns[i].unit))
             parts.append("  ")
         if bars and bar is not None and most and isinstance(value := row[bar], int | float):
             parts.append(("▇" * round(_BAR * abs(value) / most), "cyan"))
@@ -225,7 +260,7 @@ def _title_row(page: _Page, table: Table, columns: list[int], widths: list[int])
     if cells.is_text(table.columns[columns[0]].unit) and cell_len(table.title) + 2 <= room:
         page.line((table.title.ljust(room), "bold"), (rest.lstrip(), "dim"))
     else:
-        page.line((table.title, "bold"))
+        page.wrapped(table.title, 0, "bold")
         page.line((f"{titles[0]}  {rest}", "dim"))
     page.line(("─" * page.width, "dim"))
 
@@ -261,8 +296,18 @@ def _share_out(widths: list[int], names: Sequence[int], room: int) -> None:
 def _cell(text: str, width: int, unit: Unit) -> str:
     if not cells.is_text(unit):
         return text.rjust(width)
-    text = units.short_name(text, width) if cell_len(text) > width else text
+    text = _fit(text, width)
     return text + " " * (width - cell_len(text))
+
+
+def _fit(text: str, width: int) -> str:
+    """A text in at most `width` cells; wide characters take two."""
+    text = units.clean(text)
+    short, room = text, width
+    while cell_len(short) > width:
+        short = units.short_name(text, room)
+        room -= 1
+    return short
 
 
 def _close(page: _Page, report: Report) -> None:

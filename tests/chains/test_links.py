@@ -108,6 +108,16 @@ def test_where_nothing_says_whose_it_is_the_work_stays_unlinked(chains):
     assert "2 device events stay unlinked" in built.warnings[0].message
 
 
+def test_a_device_that_worked_for_both_processes_settles_nothing(chains):
+    """Device 0's other work came from processes 1 and 2: whose number 11 is, nobody knows."""
+    micro = two_ranks(with_own_numbers=True)
+    micro += [call("cudaLaunchKernel", 20, 2, corr=303, pid=2), kernel("shared", 80, 5, 303, device=0)]
+    built = chains(micro)
+    by_kernel = dict(zip(built.text(built.device["name"]), built.device["launch"], strict=True))
+    assert by_kernel["rank0"] is None
+    assert by_kernel["rank1"] is not None
+
+
 def test_one_kernel_is_one_row_however_many_calls_share_its_number(contract):
     report = contract(two_ranks(with_own_numbers=True))
     assert sum(d["kernel_sum_us"] for d in report["devices"]) == 20 + 30 + 5 + 5

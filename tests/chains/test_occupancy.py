@@ -27,6 +27,8 @@ RTX4090 = {**A100, "computeMinor": 9, "maxThreadsPerMultiprocessor": 1536, "shar
         (H100, 96, 33, 0, 48 / 64, "registers",
          "3 warps; 33·32 = 1056 -> 1280; 65536/1280 = 51 -> 48 warps (groups of 4): 16 blocks of 3 warps = 48"),
         (A100, 256, 32, 65536, 16 / 64, "shared memory", "65536+1024 = 66560; 167936/66560 = 2 blocks of 8 warps"),
+        (H100, 128, 32, 58368, 12 / 64, "shared memory",
+         "58368 would fit four times; with the 1024 bytes that each block reserves, three: 3 · 4 warps"),
         (T4, 64, 32, 0, 32 / 32, "block size", "2 warps: 1024/64 = 16 blocks fill 32 warps; at most 16 blocks"),
         (T4, 256, 32, 32768, 16 / 32, "shared memory", "7.5 reserves nothing: 65536/32768 = 2 blocks of 8 warps"),
         (RTX4090, 32, 16, 0, 24 / 48, "blocks per SM", "at most 24 blocks of 1 warp; 1536/32 = 48 warps"),

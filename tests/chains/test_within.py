@@ -112,6 +112,16 @@ def test_what_autograds_thread_launches_belongs_to_the_annotation_that_waits(con
     assert rows["forward"]["device_us_median"] == 0
 
 
+def test_an_annotation_on_autograds_own_thread_counts_its_launches_once(contract):
+    """A hook, inside a backward function on thread 2."""
+    micro = [
+        op(BACKWARD, 0, 100, tid=2), annotation("hook", 10, 60, tid=2),
+        launch("cudaLaunchKernel", 40, 5, 1, tid=2), kernel("k", 150, 30, 1),
+    ]  # fmt: skip
+    (row,) = contract(micro)["annotations"]
+    assert (row["device_us_median"], row["launches_median"]) == (30, 1)
+
+
 def test_what_another_thread_launches_for_itself_stays_its_own(contract):
     """Thread 2 runs operators of its own, no autograd: `wait` on thread 1 launched nothing."""
     micro = [annotation("wait", 0, 200), op("aten::mm", 20, 50, tid=2),

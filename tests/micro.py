@@ -1,0 +1,215 @@
+"""Traces of a few events, written in the test: times in µs, as the profiler's files have them.
+
+    MICRO = [
+        op("aten::mm", 0, 30),
+        launch("cudaLaunchKernel", 12, 4, corr=1),
+        kernel("gemm", 40, 20, corr=1),
+    ]
+
+Host events lie on process HOST, thread MAIN unless said otherwise. Start a trace at 0: the reader counts
+times from the first event, so that times in the report are then those in the test.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from analyzer import pipeline
+from analyzer.chains.build import Chains, build
+from analyzer.model import Report
+from analyzer.trace.reader import read
+
+Event = dict[str, Any]
+
+HOST = 100
+MAIN = 1
+STREAM = 7
+
+#: `deviceProperties` of a GPU of compute capability 9.0.
+H100: dict[str, Any] = {
+    "id": 0,
+    "name": "Test GPU 9.0",
+    "computeMajor": 9,
+    "computeMinor": 0,
+    "warpSize": 32,
+    "maxThreadsPerMultiprocessor": 2048,
+    "regsPerMultiprocessor": 65536,
+    "sharedMemPerMultiprocessor": 233472,
+    "numSms": 132,
+}
+
+
+def complete(
+    cat: str, name: str, ts: float, dur: float, pid: int, tid: int, args: dict[str, Any] | None = None
+) -> Event:
+    """A complete ("X") event."""
+    event: Event = {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur}
+    return {**event, "args": args} if args else event
+
+
+# -- the host --------------------------------------------------------------------------------------
+
+
+def op(name: str, ts: float, dur: float, *, tid: int = MAIN, pid: int = HOST, shapes: Any = None) -> Event:
+    """An operator of the dispatcher."""
+    return complete("cpu_op", name, ts, dur, pid, tid, None if shapes is None else {"Input Dims": shapes})
+
+
+def annotation(name: str, ts: float, dur: float, *, tid: int = MAIN, pid: int = HOST) -> Event:
+    """A user's record_function."""
+    return complete("user_annotation", name, ts, dur, pid, tid)
+
+
+def step(number: int, ts: float, dur: float, *, tid: int = MAIN, pid: int = HOST) -> Event:
+    """A step of the profiler."""
+    return annotation(f"ProfilerStep#{number}", ts, dur, tid=tid, pid=pid)
+
+
+def frame(name: str, ts: float, dur: float, *, tid: int = MAIN, pid: int = HOST) -> Event:
+    """A Python frame."""
+    return complete("python_function", name, ts, dur, pid, tid)
+
+
+def call(
+    name: str, ts: float, dur: float, *, corr: int = 0, tid: int = MAIN, pid: int = HOST, cat: str = "cuda_runtime"
+) -> Event:
+    """A call of the runtime API; `cat="cuda_driver"` for the driver's."""
+    return complete(cat, name, ts, dur, pid, tid, {"correlation": corr})
+
+
+def launch(name: str, ts: float, dur: float, corr: int, **where: Any) -> Event:
+    """A call that launches device work."""
+    return call(name, ts, dur, corr=corr, **where)
+
+
+def overhead(name: str, ts: float, dur: float) -> Event:
+    """The profiler's own work, or module loading, on a lane of its own."""
+    return complete("overhead", name, ts, dur, -1, 0)
+
+
+BUFFER = "Activity Buffer Request"
+LOADING = "Lazy Function Loading"
+
+
+# -- the device ------------------------------------------------------------------------------------
+
+
+def _work(cat: str, name: str, ts: float, dur: float, corr: int, stream: int, device: int, args: Any) -> Event:
+    args = {"device": device, "stream": stream, "correlation": corr, **args}
+    return complete(cat, name, ts, dur, device, stream, args)
+
+
+def kernel(
+    name: str,
+    ts: float,
+    dur: float,
+    corr: int = 0,
+    *,
+    stream: int = STREAM,
+    device: int = 0,
+    block: Any = None,
+    grid: Any = None,
+    registers: Any = None,
+    shared: Any = None,
+    occupancy: Any = None,
+) -> Event:
+    """A kernel; its launch configuration where given."""
+    given = {
+        "grid": grid,
+        "block": block,
+        "registers per thread": registers,
+        "shared memory": shared,
+        "est. achieved occupancy %": occupancy,
+    }
+    return _work("kernel", name, ts, dur, corr, stream, device, {k: v for k, v in given.items() if v is not None})
+
+
+def memcpy(
+    kind: str, ts: float, dur: float, corr: int = 0, *, stream: int = STREAM, device: int = 0, size: int | None = None
+) -> Event:
+    """A copy: `memcpy("HtoD (Pageable -> Device)", ...)`."""
+    return _work("gpu_memcpy", f"Memcpy {kind}", ts, dur, corr, stream, device, {} if size is None else {"bytes": size})
+
+
+def memset(ts: float, dur: float, corr: int = 0, *, stream: int = STREAM, device: int = 0) -> Event:
+    return _work("gpu_memset", "Memset (Device)", ts, dur, corr, stream, device, {})
+
+
+def on_device(event: Event, cat: str = "gpu_user_annotation", device: int = 0) -> Event:
+    """The copy of an annotation on a device's lane: no work."""
+    return {**event, "cat": cat, "pid": device, "tid": STREAM}
+
+
+def memory(
+    ts: float,
+    size: int,
+    allocated: int | None = None,
+    reserved: int | None = None,
+    *,
+    device_type: int = 1,
+    device: int = 0,
+) -> Event:
+    """An instant of the allocator."""
+    totals = {"Total Allocated": allocated, "Total Reserved": reserved}
+    args = {"Device Type": device_type, "Device Id": device, "Bytes": size, "Addr": 1}
+    args |= {k: v for k, v in totals.items() if v is not None}
+    return {
+        "ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": HOST, "tid": MAIN, "ts": ts,
+        "args": args,
+    }  # fmt: skip
+
+
+# -- a whole trace ---------------------------------------------------------------------------------
+
+
+def chain(name: str, ts: float, corr: int, start: float, dur: float, *, kernel_name: str = "k") -> list[Event]:
+    """An operator of 10 µs from `ts`, its launch call of 4 µs at `ts + 3`, and its kernel."""
+    return [
+        op(name, ts, 10),
+        launch("cudaLaunchKernel", ts + 3, 4, corr),
+        kernel(kernel_name, start, dur, corr),
+    ]
+
+
+def everything() -> list[Event]:
+    """A little of all that a trace can hold: each list of the report has a row."""
+    events = [
+        step(1, 0, 2000), annotation("forward", 5, 1900), frame("model.py(3): forward", 5, 1900),
+        *chain("aten::mm", 10, 1, 40, 20, kernel_name="ampere_sgemm_128x64_tn"),
+        op("aten::copy_", 100, 80), call("cudaMemcpyAsync", 110, 60, corr=2),
+        memcpy("HtoD (Pageable -> Device)", 130, 30, 2, size=1 << 20),
+        call("cudaMemsetAsync", 185, 3, corr=3), memset(190, 2, 3),
+        op("aten::item", 300, 90), call("cudaStreamSynchronize", 310, 70), overhead(BUFFER, 320, 10),
+        op("TorchDynamo Cache Lookup", 400, 15), annotation("Torch-Compiled Region: 0/1", 420, 100),
+        op("## Call CompiledFxGraph fabc ##", 440, 60), call("cuLaunchKernel", 450, 5, corr=4, cat="cuda_driver"),
+        kernel("triton_poi_fused_0", 470, 9, 4, grid=[8, 1, 1], block=[128, 1, 1], registers=32, shared=0,
+               occupancy=50),
+        op("aten::_scaled_dot_product_flash_attention", 600, 50), launch("cudaLaunchKernel", 610, 5, 5),
+        kernel("flash_fwd_kernel", 640, 20, 5), kernel("before", 700, 1, 999), overhead(LOADING, 601, 5),
+        memory(20, 512, 512, 1024), memory(25, 64, 64, 64, device_type=0, device=-1),
+    ]  # fmt: skip
+    for i in range(40):
+        events += chain("aten::add", 1000 + 20 * i, 10 + i, 1010 + 20 * i, 900 if i == 39 else 5)
+    return events
+
+
+def shifted() -> list[Event]:
+    """A stretch of 60 slow calls among 300."""
+    return [kernel("gemm", 200 * i, 120 if 100 <= i < 160 else 100 + i % 3 / 10) for i in range(300)]
+
+
+def write(path: Path, events: list[Event], *, devices: Any = (H100,), **header: Any) -> Path:
+    """The events as a file, with what stands beside them."""
+    top = {"schemaVersion": 1, "deviceProperties": list(devices), **header, "traceEvents": events}
+    path.write_text(json.dumps(top))
+    return path
+
+
+def chains_of(path: Path, events: list[Event], **header: Any) -> Chains:
+    return build(read(write(path, events, **header), jobs=1))
+
+
+def report_of(path: Path, events: list[Event], *, top: int = 10, only_step: str | None = None, **header: Any) -> Report:
+    return pipeline.run(read(write(path, events, **header), jobs=1), top=top, step=only_step)

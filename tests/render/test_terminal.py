@@ -1,0 +1,147 @@
+"""The terminal report: what each section looks like, widths, colour, and text that is never markup."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+
+from analyzer.model import Column, Section, Table, Unit
+from analyzer.render import terminal
+from tests.render.samples import HOSTILE, hard, of_micro_trace
+
+WIDTHS = (60, 80, 110, 200)
+SECTIONS = (
+    "verdict", "devices", "gaps", "annotations", "steps", "launches", "chains", "operators", "waits", "kernels",
+    "copies", "compile", "attention", "spikes", "memory", "capture",
+)  # fmt: skip
+CODES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def plain(report, width=110, **options):
+    return terminal.render(report, width=width, color=False, **options)
+
+
+def shown(report, section, width=110):
+    """The lines of one section, without what stands before and after it."""
+    bare = plain(replace(report, sections=(), findings=()), width)
+    cut = bare.index("\nTrust")
+    whole = plain(replace(report, sections=(section,), findings=()), width)
+    assert whole.startswith(bare[:cut])
+    assert whole.endswith(bare[cut:])
+    return whole[cut : len(whole) - len(bare) + cut]
+
+
+# -- snapshots: what a person sees ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", SECTIONS)
+def test_a_section_looks_like_its_snapshot(tmp_path, snapshot, key):
+    report = of_micro_trace(tmp_path)
+    (section,) = [s for s in report.sections if s.key == key]
+    snapshot(f"section_{key}", shown(report, section))
+
+
+def test_every_section_of_the_report_has_a_snapshot(tmp_path):
+    assert {s.key for s in of_micro_trace(tmp_path).sections} == set(SECTIONS)
+
+
+def test_the_frame_of_the_page_looks_like_its_snapshot(tmp_path, snapshot):
+    """Headline, verdict, picture, findings, trust, next step."""
+    snapshot("page", plain(of_micro_trace(tmp_path, sections=())))
+
+
+def test_a_narrow_page_looks_like_its_snapshot(tmp_path, snapshot):
+    report = of_micro_trace(tmp_path)
+    wanted = [s for s in report.sections if s.key in ("gaps", "operators", "kernels")]
+    snapshot("narrow", plain(replace(report, sections=wanted), 60))
+
+
+# -- width ---------------------------------------------------------------------------------------------------
+
+
+def next_lines(lines):
+    """Commands to copy keep their length."""
+    start = next((i for i, line in enumerate(lines) if line.startswith("Next")), len(lines))
+    return lines[:start]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("sample", ["micro", "hard"])
+def test_no_line_is_wider_than_the_terminal(tmp_path, sample, width):
+    report = of_micro_trace(tmp_path) if sample == "micro" else hard()
+    lines = next_lines(plain(report, width).splitlines())
+    assert [line for line in lines if cell_len(line) > width] == []
+
+
+def test_the_next_command_keeps_its_length():
+    lines = plain(hard(), 60).splitlines()
+    assert any(line.startswith("Next") for line in lines)
+    assert "tracecli analyze some folder/[/foo]\\x1b[31m.json --only all" in "\n".join(lines)
+
+
+def test_columns_stand_under_their_titles(tmp_path):
+    """Numbers end where their title ends."""
+    columns = (Column("name", Unit.NAME), Column("calls", Unit.COUNT), Column("time", Unit.NS))
+    table = Table("Things", columns, (("short", 1, 10**6), ("a much longer name", 123_456, 5)))
+    title, _, *rows = shown(of_micro_trace(tmp_path), Section("x", "X", tables=(table,))).strip("\n").splitlines()
+    for word, texts in (("calls", ("1", "123,456")), ("time", ("1.00 ms", "5 ns"))):
+        end = title.index(word) + len(word)
+        assert [row[:end].rsplit("  ", 1)[-1].strip() for row in rows] == list(texts)
+
+
+def test_hidden_rows_are_counted_and_the_option_that_shows_them_is_named(tmp_path):
+    table = Table("Things", (Column("name", Unit.NAME),), (("a",), ("b",)), hidden=77)
+    assert "77 more; --top 79 shows all" in shown(of_micro_trace(tmp_path), Section("x", "X", tables=(table,)))
+
+
+def test_what_is_not_known_is_not_shown_as_nothing(tmp_path):
+    table = Table("Things", (Column("name", Unit.NAME), Column("time", Unit.NS)), (("a", None), ("b", 0)))
+    lines = shown(of_micro_trace(tmp_path), Section("x", "X", tables=(table,))).splitlines()
+    assert [line.split() for line in lines if line.startswith(("a", "b"))] == [["a", "n/a"], ["b", "0", "ns"]]
+
+
+# -- text of strangers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_control_character_of_a_name_reaches_the_terminal(width):
+    text = plain(hard(), width)
+    assert re.search(r"[^\n -~\u00a0-\uffff]|[\u200b-\u200f\u2028-\u202e\u2066-\u2069]", text) is None
+
+
+def test_a_name_that_looks_like_markup_is_shown_as_it_is(tmp_path):
+    table = Table("Things", (Column("name", Unit.NAME),), tuple((h,) for h in HOSTILE))
+    text = shown(of_micro_trace(tmp_path), Section("x", "X", tables=(table,)))
+    for expected in ("[/foo] [bold red]x[/]", "\\x1b[31mred\\x1b[0m", "<script>alert(1)</script>", "abc\\u202edcba",
+                     "two\\nlines\\r\\n# title", ":smile: @someone"):  # fmt: skip
+        assert expected in text
+
+
+def test_colour_adds_codes_and_nothing_else():
+    """Without its colour codes the coloured page is the plain one."""
+    coloured = terminal.render(hard(), width=110, color=True)
+    assert CODES.search(coloured)
+    assert CODES.sub("", coloured) == plain(hard())
+
+
+def test_without_colour_there_is_no_code(tmp_path):
+    assert "\x1b" not in plain(of_micro_trace(tmp_path))
+
+
+# -- terminals without UTF-8 --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("color", [False, True])
+def test_the_fallback_is_pure_ascii(color):
+    assert terminal.render(hard(), width=110, color=color, ascii_only=True).isascii()
+
+
+def test_the_fallback_keeps_the_picture_and_the_rules(tmp_path):
+    utf8, ascii_text = plain(of_micro_trace(tmp_path)), plain(of_micro_trace(tmp_path), ascii_only=True)
+    assert len(ascii_text.splitlines()) == len(utf8.splitlines())
+    assert [len(line) for line in ascii_text.splitlines()] == [len(line) for line in utf8.splitlines()]
+    assert "# busy" in ascii_text
+    assert "us" in ascii_text
