@@ -141,6 +141,7 @@ def analyze(chains: Chains) -> Devices:
         return dict(intervals.union_length(frame.drop("frontier"), by).iter_rows())
 
     kernels = union(work.filter(kernel))
+    other = union(work.filter(pl.col("cat") != int(Cat.MEMCPY)))
     compute = union(work.filter(kernel & ~pl.col("communication")))
     communication = union(work.filter(pl.col("communication")))
     gaps = {
@@ -165,7 +166,7 @@ def analyze(chains: Chains) -> Devices:
                 events=group.height,
                 kernels=of_kind.height,
                 kernel_sum_ns=int(of_kind["dur"].sum()),
-                copy_only_ns=busy[device] - kernels.get(device, 0),
+                copy_only_ns=busy[device] - other.get(device, 0),
                 gaps=count,
                 max_gap_ns=longest,
                 compute_ns=compute.get(device, 0),

@@ -16,6 +16,7 @@ from analyzer import units
 from analyzer.chains.build import Chains
 from analyzer.chains.vocabulary import Call
 from analyzer.model import Column, Section, Table, Unit
+from analyzer.trace.schema import Cat
 
 ORDER = 35
 
@@ -25,7 +26,7 @@ MOST = 200
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """path: annotations and operators, outermost first. host_calls: names before the launch, in order,
+    """path: annotations, the module and operators, outermost first. host_calls: names before the launch, in order,
     and their kinds as `vocabulary.Call` has them.
 
     cpu_ns      median time of the innermost operator, its own and its calls'.
@@ -122,8 +123,13 @@ def analyze(chains: Chains) -> Patterns:
     row = work["launch"].to_numpy()
     linked = row >= 0
     holder = np.where(linked, _at(chains.holder, row), -1)
+    modules = np.full(len(row), -1, np.int32)
+    modules[linked] = chains.modules(row[linked])
+    place = chains.places.rank("dense").cast(pl.Int32).to_numpy()
+    modules = np.where(modules >= 0, _at(place, modules), -1)
     frame = work.with_columns(
         path=pl.Series(np.where(holder >= 0, _at(path, holder), -1)),
+        module=pl.Series(modules),
         calls=pl.Series(np.where(linked, _at(before, row), -1)),
         call=pl.Series(np.where(linked, _at(host.name, row), -1)),
         holder=pl.Series(holder),
@@ -132,7 +138,7 @@ def analyze(chains: Chains) -> Patterns:
         example=pl.Series(row),
     )
     grouped = (
-        frame.group_by("path", "calls", "call", "name")
+        frame.group_by("path", "module", "calls", "call", "name")
         .agg(
             count=pl.len(),
             cpu=pl.col("cpu").filter(pl.col("holder") >= 0).median(),
@@ -150,7 +156,7 @@ def analyze(chains: Chains) -> Patterns:
         calls = _calls_of(chains, r["example"])
         rows.append(
             Pattern(
-                path=chains.path(int(chains.holder[r["example"]]) if r["example"] >= 0 else -1),
+                path=_path(chains, r["example"]),
                 count=r["count"],
                 host_calls=tuple(chains.text(host.frame["name"].gather(calls)).to_list()),
                 host_call_kinds=tuple(Call(kind).name.lower() for kind in chains.call[calls]),
@@ -168,6 +174,19 @@ def analyze(chains: Chains) -> Patterns:
 
 def _at(values: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return values[rows] if len(values) else np.zeros(len(rows), values.dtype)
+
+
+def _path(chains: Chains, launch: int) -> tuple[str, ...]:
+    """Steps and annotations, the module if frames were recorded, then the operators: outermost first."""
+    if launch < 0:
+        return ()
+    path = chains.path(int(chains.holder[launch]))
+    module = int(chains.modules(np.array([launch]))[0])
+    if module < 0:
+        return path
+    rows = chains.host_path(int(chains.holder[launch]))
+    outside = sum(1 for row in rows if chains.cat[row] == Cat.ANNOTATION)
+    return (*path[:outside], chains.places[module], *path[outside:])
 
 
 def _calls_before(chains: Chains) -> np.ndarray[Any, Any]:

@@ -17,6 +17,7 @@ import polars as pl
 from analyzer.chains import activity, causes, intervals, overhead, paths, tree, vocabulary
 from analyzer.chains.bound import LATENCY_LIMIT_NS, Verdict, judge
 from analyzer.chains.links import Links, link
+from analyzer.chains.timeline import flatten
 from analyzer.chains.vocabulary import Call, Role
 from analyzer.model import Warning
 from analyzer.trace.schema import HOST_CALLS, Cat, Trace
@@ -81,8 +82,12 @@ class Chains:
 
     @cached_property
     def places(self) -> pl.Series:
-        """Names as places: all profiler steps are one, so that what happens in each of them adds up."""
-        return self.trace.names.str.replace(r"^(ProfilerStep)#\d+$", "$1")
+        """Names as places: all profiler steps are one, and all instances of a module's class.
+
+        What happens in each of them adds up.
+        """
+        steps = self.trace.names.str.replace(r"^(ProfilerStep)#\d+$", "$1")
+        return steps.str.replace(r"^(nn\.Module: .+?)_\d+$", "$1")
 
     @cached_property
     def path_id(self) -> Ints:
@@ -90,12 +95,17 @@ class Chains:
         place = self.places.rank("dense").cast(pl.Int64).to_numpy()
         return paths.number(self.host, place[self.host.name])
 
-    def path(self, row: int) -> tuple[str, ...]:
-        """Places from the top down to a host row; () for -1."""
+    def host_path(self, row: int) -> list[int]:
+        """Rows from a host row up to the top; [] for -1."""
         rows: list[int] = []
         while row >= 0:
             rows.append(row)
             row = int(self.host.parent[row])
+        return rows
+
+    def path(self, row: int) -> tuple[str, ...]:
+        """Places from the top down to a host row; () for -1."""
+        rows = self.host_path(row)
         return tuple(self.places.gather(self.host.frame["name"].gather(rows[::-1])).to_list())
 
     # -- device -----------------------------------------------------------------------------------
@@ -166,6 +176,21 @@ class Chains:
         linked = self.device.filter(pl.col("launch").is_not_null())
         return int((linked["ts"].to_numpy() < self.host.start[linked["launch"].to_numpy()]).sum())
 
+    def modules(self, rows: Ints) -> npt.NDArray[np.int32]:
+        """Name id of the `nn.Module` whose frame is open when each host row starts; -1: none recorded."""
+        out = np.full(len(rows), -1, np.int32)
+        if not self.frames.height:
+            return out
+        of_name = self.trace.names.str.starts_with("nn.Module: ").to_numpy()
+        module = self.frames.nearest(of_name[self.frames.name])
+        threads = self.host.thread[rows]
+        for thread in np.unique(threads):
+            mine = threads == thread
+            open_ = flatten(self.frames, *self.frames.rows_of(int(thread))).at(self.host.start[rows[mine]])
+            found = np.where(open_ >= 0, module[open_], -1)
+            out[mine] = np.where(found >= 0, self.frames.name[found], -1)
+        return out
+
     @cached_property
     def direct_device_ns(self) -> Ints:
         """Device time that each host row launched itself (calls only)."""
@@ -220,19 +245,20 @@ class Chains:
 
     @cached_property
     def wait_ns(self) -> Ints:
-        """Blocking wait of each host row itself (ns): synchronize calls, and copies that wait for their end.
+        """Blocking wait of each host row (ns): synchronize calls, and copies that wait for their end.
 
+        A wait inside a wait is the outer one's time, and is not counted again.
         A copy call that is synchronous by name, or takes part in a pageable copy, and that returns after
         the copy ended on the device, was waiting for it from its own start on.
         """
-        wait = np.where(self.call == Call.WAIT, self.host.self_ns, 0)
+        length = self.host.end - self.host.start
+        wait = np.where(self.call == Call.WAIT, length, 0)
         copies = self.device.filter(pl.col("launch").is_not_null() & (pl.col("cat") == int(Cat.MEMCPY)))
         row, done = copies["launch"].to_numpy(), copies["end"].to_numpy()
         waits = (self.pageable | self.synchronous_copy)[row] & (self.host.end[row] >= done)
         blocking = np.where(waits, np.maximum(done - self.host.start[row], 0), 0)
-        # Of a copy call that synchronizes inside, that wait is counted already.
-        np.maximum.at(wait, row, np.minimum(blocking, self.host.self_ns[row]))
-        return wait
+        np.maximum.at(wait, row, np.minimum(blocking, length[row]))
+        return np.where(self.host.enclosing(wait > 0) >= 0, 0, wait)
 
     @cached_property
     def overhead(self) -> pl.DataFrame:

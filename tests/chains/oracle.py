@@ -168,18 +168,18 @@ class Oracle:
         self.excess = self._first_calls()
 
     def _clip(self) -> None:
-        """What outlasts the end of the next one on its stream, outside one launch, is cut at its start."""
+        """What outlasts the end of the next one on its stream, outside one launch, is cut at its start.
+
+        From the last one backwards: an event is held to the next one as that was cut.
+        """
         streams: dict[Any, list[Any]] = collections.defaultdict(list)
         for w in self.work:
             streams[w["args"]["device"], w["args"]["stream"]].append(w)
         for stream in streams.values():
             stream.sort(key=lambda w: (w["ts"], w["end"]))
-            cuts = [
-                b["ts"] if b["end"] < a["end"] and (correlation(a) == 0 or correlation(a) != correlation(b)) else None
-                for a, b in itertools.pairwise(stream)
-            ]
-            for w, cut in zip(stream, cuts, strict=False):
-                w["end"] = w["end"] if cut is None else cut
+            for a, b in reversed(list(itertools.pairwise(stream))):
+                if b["end"] < a["end"] and (correlation(a) == 0 or correlation(a) != correlation(b)):
+                    a["end"] = b["ts"]
 
     def _spanned_by(self, lane: dict[str, Any]) -> Any:
         """Thread of the innermost host event that spans an event of the profiler's lane; the shortest wins."""

@@ -68,6 +68,17 @@ def test_nanoseconds_of_epoch_timestamps_are_exact(chains):
 # -- clipping --------------------------------------------------------------------------------------
 
 
+def test_a_cut_is_held_against_the_event_before_as_well(chains):
+    """
+    A [0, 50], B [10, 90], C [20, 30] on one stream: B outlasts C and is cut to [10, 20]; then A outlasts B and
+    is cut to [0, 10]: 40 + 70 = 110 µs cut.
+    """
+    micro = [kernel("a", 0, 50, 0), kernel("b", 10, 80, 0), kernel("c", 20, 10, 0)]
+    built = chains(micro)
+    assert built.device.sort("ts")["dur"].to_list() == [10_000, 10_000, 10_000]
+    assert built.device["clipped"].sum() == 110_000
+
+
 def test_an_event_that_outlasts_the_end_of_the_next_one_on_its_stream_is_cut_at_its_start(chains):
     """Stream 7 is in order: [0, 50] over [10, 20] cannot be. [0, 50] becomes [0, 10]: 40 µs cut."""
     built = chains([kernel("a", 0, 50), kernel("b", 10, 10), kernel("c", 60, 10)])
