@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from analyzer import units
-from analyzer.model import Report, Section, Table, Unit
+from analyzer.model import Metric, Report, Section, Table, Unit
 from analyzer.render import cells
 
 #: Long C++ names break the table for every reader; the full ones are in the JSON report.
@@ -44,9 +44,14 @@ def render(report: Report) -> str:
 def _section(section: Section) -> list[str]:
     parts = [f"## {escape(section.title)}"]
     if section.metrics:
-        parts.append("\n".join(f"- {escape(m.title)}: {escape(cells.text(m.value, m.unit))}" for m in section.metrics))
+        parts.append("\n".join(_metric(m) for m in section.metrics))
     parts += [table(t) for t in section.tables]
     return [*parts, *(escape(note) for note in section.notes)]
+
+
+def _metric(m: Metric) -> str:
+    note = f" ({escape(m.note)})" if m.note else ""
+    return f"- {escape(m.title)}: {escape(cells.text(m.value, m.unit))}{note}"
 
 
 def table(t: Table) -> str:
@@ -66,4 +71,6 @@ def table(t: Table) -> str:
         lines.append("| " + " | ".join(escape(text) for text in texts) + " |")
     if t.hidden:
         lines.append(f"\n{t.hidden:,} more rows are not shown")
+    if t.note:
+        lines.append(f"\n{escape(t.note)}")
     return "\n".join(lines)
