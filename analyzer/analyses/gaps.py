@@ -180,7 +180,9 @@ def analyze(chains: Chains) -> Gaps:
 
 
 def _totals(chains: Chains, pieces: pl.DataFrame) -> tuple[CauseTotal, ...]:
-    per_gap = pieces.group_by("device", "cause", "gap").agg(ns=pl.col("ns").sum())
+    # One key of one integer: there are as many groups as gaps.
+    key = pl.col("gap") * len(Cause) + pl.col("cause")
+    per_gap = pieces.group_by(key=key).agg(pl.col("device", "cause").first(), ns=pl.col("ns").sum())
     totals = (
         per_gap.group_by("device", "cause")
         .agg(total=pl.col("ns").sum(), count=pl.len(), longest=pl.col("ns").max())

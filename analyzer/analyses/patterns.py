@@ -22,6 +22,8 @@ ORDER = 35
 
 #: The JSON report lists the patterns with the most chains and device time, up to this many.
 MOST = 200
+#: Odd, so that multiplying by it loses nothing modulo 2^64; the fraction of the golden ratio spreads well.
+_BASE = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,26 +194,22 @@ def _path(chains: Chains, launch: int) -> tuple[str, ...]:
 def _calls_before(chains: Chains) -> np.ndarray[Any, Any]:
     """For each launch call, a number for the sequence of calls since the launch before it in one operator.
 
-    The sequence is folded to a number by hashing, left to right; equal sequences have equal numbers.
+    The sequence is folded to a polynomial in a large odd base, modulo 2^64: equal sequences have equal
+    numbers, and no call 0.
     """
-    host = chains.host
     calls = np.nonzero(chains.is_call & (chains.holder >= 0))[0]
-    name = host.name[calls]
-    frame = pl.DataFrame(
-        {"row": calls, "holder": chains.holder[calls], "name": name, "launch": chains.is_launch[calls]}
-    ).sort("holder", "row")
-    frame = frame.with_columns(run=pl.col("launch").cast(pl.Int64).cum_sum().shift(1, fill_value=0).over("holder"))
-    sequences = frame.filter(~pl.col("launch")).group_by("holder", "run", maintain_order=True).agg("name")
-    number = sequences.with_columns(
-        sequence=pl.col("name").cast(pl.List(pl.String)).list.join(",").rank("dense").cast(pl.Int64)
-    ).drop("name")
-    out = np.zeros(host.height, np.int64)
-    joined = (
-        frame.filter("launch")
-        .join(number, on=["holder", "run"], how="left")
-        .with_columns(pl.col("sequence").fill_null(0))
-    )
-    out[joined["row"].to_numpy()] = joined["sequence"].to_numpy()
+    calls = calls[np.argsort(chains.holder[calls], kind="stable")]
+    out = np.zeros(chains.host.height, np.int64)
+    if not len(calls):
+        return out
+    holder, launch = chains.holder[calls], chains.is_launch[calls]
+    fresh = np.append(True, (holder[1:] != holder[:-1]) | launch[:-1])
+    begin = np.maximum.accumulate(np.where(fresh, np.arange(len(calls)), 0))
+    place = np.arange(len(calls)) - begin
+    weights = np.cumprod(np.full(int(place.max()) + 1, _BASE, np.uint64))
+    terms = np.where(launch, np.uint64(0), (chains.host.name[calls] + 1).astype(np.uint64) * weights[place])
+    total = np.concatenate((np.zeros(1, np.uint64), np.cumsum(terms)))
+    out[calls[launch]] = (total[:-1] - total[begin])[launch].view(np.int64)
     return out
 
 

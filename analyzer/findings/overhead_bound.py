@@ -81,7 +81,10 @@ def _longest(chains: Chains) -> tuple[str, int]:
     """Who was at it in the longest pause, and how long it was (ns)."""
     pieces = pl.concat([chains.gap_pieces, chains.edge_pieces.with_columns(gap=-1 - pl.col("gap"))])
     mine = pieces.filter(pl.col("cause").is_in([int(c) for c in CAUSES[:3]]) & (pl.col("owner") >= 0))
-    total = mine.group_by("gap", "owner").agg(pl.col("ns").sum()).sort("ns", "gap", descending=True)
+    # Only where all of a gap's pieces together outlast the longest piece can there be a longer pause.
+    rivals = mine.group_by("gap").agg(pl.col("ns").sum()).filter(pl.col("ns") >= (mine["ns"].max() or 0))
+    close = mine.join(rivals, on="gap", how="semi")
+    total = close.group_by("gap", "owner").agg(pl.col("ns").sum()).sort("ns", "gap", descending=True)
     if not total.height:
         return "", 0
     return str(chains.trace.names[total["owner"][0]]), int(total["ns"][0])
