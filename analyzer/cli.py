@@ -11,7 +11,8 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -22,7 +23,7 @@ from analyzer.errors import TraceError
 if TYPE_CHECKING:
     from analyzer.model import Report
 
-EXIT_INPUT, EXIT_BUG, EXIT_INTERRUPT, EXIT_PIPE = 2, 3, 130, 141
+EXIT_BROKEN, EXIT_INPUT, EXIT_BUG, EXIT_INTERRUPT, EXIT_PIPE = 1, 2, 3, 130, 141
 
 FORMS = ("terminal", "json", "markdown")
 #: By suffix of -o FILE.
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         code = EXIT_INTERRUPT
-    except BrokenPipeError:
+    except (BrokenPipeError, _ReaderGone):
         # Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = EXIT_PIPE
@@ -78,7 +79,31 @@ def _say_error(e: TraceError) -> None:
         click.echo(f"  {clean(e.hint)}", err=True)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _ReaderGone(Exception):
+    """The reader of our output went away."""
+
+
+class _Commands(click.Group):
+    """Keeps a closed pipe from click, which would exit with 1: here that says that a limit is broken."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _pipe():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _pipe():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _pipe() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as e:
+        raise _ReaderGone from e
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="torch-tracecli", prog_name="tracecli")
 def cli() -> None:
     """Why did the GPU wait? Reads PyTorch profiler traces; needs no GPU and no torch."""
@@ -336,14 +361,224 @@ def list_findings() -> None:
 
 
 @cli.command()
-@click.argument("document", type=click.Choice(["report"]), default="report")
+@click.argument("document", type=click.Choice(["report", "events", "host", "device", "memory"]), default="report")
 def schema(document: str) -> None:
-    """Print the JSON schema of the report that --format json writes."""
+    """Print the JSON schema of the report that --format json writes, or the columns that export writes."""
     import json
+
+    if document != "report":
+        from analyzer.trace import export as frames
+
+        click.echo(frames.page(document), nl=False)
+        return
 
     from analyzer.render.schema import REPORT
 
     click.echo(json.dumps({"report": REPORT}[document], indent=2, ensure_ascii=False))
+
+
+@cli.command()
+@click.argument("trace")
+@click.option("--budget", type=click.Path(path_type=Path), help="Limits; default: [tool.tracecli] of pyproject.toml.")
+@click.option("--baseline", help="Report that relative limits refer to; default: the one that the budget names.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "github", "junit", "markdown"]),
+    default="text",
+    show_default=True,
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to FILE.")
+@click.option("--force", is_flag=True, help="Overwrite an existing FILE.")
+@click.option("--init", is_flag=True, help="Print a budget made from this run, with room; -o writes it.")
+@click.option("--step", metavar="NAME|N", help="Judge one profiler step: its name, number or position.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes that parse; default: one a core.")
+@click.pass_context
+def check(
+    ctx: click.Context,
+    trace: str,
+    budget: Path | None,
+    baseline: str | None,
+    form: str,
+    output: Path | None,
+    force: bool,
+    init: bool,
+    step: str | None,
+    jobs: int | None,
+) -> None:
+    """Hold a run to a budget: exit code 0 if every limit holds, 1 if one is broken.
+
+    TRACE is a trace, or a report saved with `tracecli analyze -o report.json`.
+    """
+    from analyzer.budget import check as budgets
+    from analyzer.budget import load, make, render, reports
+
+    _refuse_overwrite(output, force)
+    if init:
+        if budget or baseline:
+            raise click.UsageError("--init makes a budget: it takes neither --budget nor --baseline")
+        _write(make.make(_contract(trace, step, jobs)).encode(), output)
+        return
+    path = budget or load.find(Path.cwd())
+    if path is None:
+        raise click.UsageError("no --budget, and no pyproject.toml with [tool.tracecli] from here upward; see --init")
+    limits = load.read(path)  # before the trace: its mistakes show at once
+    if baseline is None and limits.baseline is not None:
+        baseline = str(path.parent / limits.baseline)
+    before = None if baseline is None else reports.read(baseline)
+    outcome = budgets.check(limits, _contract(trace, step, jobs), before)
+    _write(render.render(outcome, form).encode("utf-8", "backslashreplace"), output)
+    if not outcome.holds:
+        ctx.exit(EXIT_BROKEN)
+
+
+def _contract(trace: str, step: str | None, jobs: int | None) -> Mapping[str, Any]:
+    """The report of a trace, or a saved one."""
+    from analyzer import pipeline
+    from analyzer.trace.reader import read
+
+    # A pipe is read once: only a file can be looked at first.
+    if Path(trace).is_file() and (found := pipeline.saved(trace)) is not None:
+        if step is not None:
+            raise click.UsageError(f"{trace} is a report: --step is for traces")
+        return found
+    with _Progress() as report_progress:
+        frames = read(trace, jobs=jobs, progress=report_progress)
+    return pipeline.run(frames, step=step).contract
+
+
+@cli.command()
+@click.argument("trace")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="FILE to write; .gz packs it.")
+@click.option("--force", is_flag=True, help="Overwrite an existing FILE.")
+@click.option("--step", metavar="NAME|N", help="Keep one profiler step: its name, number or position.")
+@click.option("--steps", metavar="A:B", help="Keep profiler steps A to B, both included.")
+@click.option("--time", "time_us", metavar="FROM:TO", help="Keep what ran between two times of the report, in µs.")
+@click.option("--annotation", metavar="NAME[:N]", help="Keep the calls of an annotation, or its Nth (0 is the first).")
+@click.option("--keep", metavar="KIND,..", help="Leave these kinds of identity in; an unknown one lists them.")
+@click.option(
+    "--hash-names", is_flag=True, help="Replace the names of annotations, modules and your own functions too."
+)
+@click.option("--map", "mapping", type=click.Path(path_type=Path), help="Write what stands for what, for you alone.")
+@click.option("--seed", help="Make the same replacements in every run: for traces that belong together.")
+def share(
+    trace: str,
+    output: Path,
+    force: bool,
+    step: str | None,
+    steps: str | None,
+    time_us: str | None,
+    annotation: str | None,
+    keep: str | None,
+    hash_names: bool,
+    mapping: Path | None,
+    seed: str | None,
+) -> None:
+    """Write a trace to hand on: a part of it, if you like, and without what says whose it is.
+
+    Host and user names, folders, argument values and unknown fields go; operators, kernels, shapes and
+    times stay as they are, so that the figures do.
+    """
+    from analyzer.trace import share as sharing
+
+    _refuse_overwrite(output, force)
+    _refuse_overwrite(mapping, force)
+    if mapping is not None and mapping.absolute() == output.absolute():
+        raise click.UsageError("--map and -o name the same file")
+    selection = _selection(step, steps, time_us, annotation)
+    kinds = _kinds(keep)
+    with _Progress() as report_progress:
+        done = sharing.share(
+            trace, output, selection, keep=kinds, hash_names=hash_names, seed=seed,
+            remember=mapping is not None, progress=report_progress,
+        )  # fmt: skip
+    if mapping is not None:
+        _write_private(mapping, done.mapping)
+    for line in sharing.summary(done, output):
+        click.echo(line, err=True)
+
+
+def _selection(step: str | None, steps: str | None, time_us: str | None, annotation: str | None) -> Any:
+    from analyzer.trace.part import Selection
+
+    if sum(option is not None for option in (step, steps, time_us, annotation)) > 1:
+        raise click.UsageError("one of --step, --steps, --time and --annotation")
+    if step is not None:
+        return Selection(steps=(step, step))
+    if steps is not None:
+        first, colon, last = steps.partition(":")
+        if not (colon and first and last):
+            raise click.UsageError(f"--steps {steps}: write A:B, such as 15:17")
+        return Selection(steps=(first, last))
+    if time_us is not None:
+        try:
+            low, high = (float(part) if part else None for part in time_us.split(":"))
+        except ValueError:
+            raise click.UsageError(f"--time {time_us}: write FROM:TO in µs, such as 1500:2500 or 1500:") from None
+        if any(part is not None and not abs(part) < 1e15 for part in (low, high)):
+            raise click.UsageError(f"--time {time_us}: no trace is that long")
+        return Selection(time_us=(low, high))
+    if annotation is not None:
+        name, _, number = annotation.rpartition(":")
+        if name and re.fullmatch(r"-?\d{1,9}", number):
+            return Selection(annotation=(name, int(number)))
+        return Selection(annotation=(annotation, None))
+    return None
+
+
+def _kinds(keep: str | None) -> tuple[str, ...]:
+    from analyzer.trace.identity import KINDS
+
+    kinds = tuple(kind.strip() for kind in (keep or "").split(",") if kind.strip())
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        known = "\n".join(f"  {kind:<10} {what}" for kind, what in KINDS.items())
+        raise click.UsageError(f"--keep: no kind is called {', '.join(unknown)}; there is\n{known}")
+    return kinds
+
+
+def _write_private(path: Path, mapping: Mapping[str, Mapping[str, str]]) -> None:
+    """The map undoes the sharing: only its owner may read it."""
+    import json
+
+    try:
+        path.unlink(missing_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            json.dump(mapping, file, indent=2, ensure_ascii=True)
+            file.write("\n")
+    except OSError as e:
+        raise TraceError(f"cannot write: {e.strerror or e}", str(path)) from e
+
+
+@cli.command()
+@click.argument("trace")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="FILE to write: .parquet, .arrow, .ipc, .feather or .csv.",
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing FILE.")
+@click.option(
+    "--frame",
+    type=click.Choice(["events", "host", "device", "memory"]),
+    default="events",
+    show_default=True,
+    help="Which events; `tracecli schema FRAME` prints the columns.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes that parse; default: one a core.")
+def export(trace: str, output: Path, force: bool, frame: str, jobs: int | None) -> None:
+    """Write the events as a table, for DuckDB, Polars, pandas, Spark."""
+    from analyzer.trace import export as frames
+    from analyzer.trace.reader import read
+
+    if output.suffix.lower() not in frames.SUFFIXES:
+        raise click.UsageError(f"{output}: no format has this suffix; use {', '.join(frames.SUFFIXES)}")
+    _refuse_overwrite(output, force)
+    with _Progress() as report_progress:
+        events = read(trace, jobs=jobs, progress=report_progress)
+    frames.write(events, output, frame)
+    click.echo(f"wrote {output}", err=True)
 
 
 if hasattr(signal, "SIGPIPE"):

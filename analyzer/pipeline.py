@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -50,6 +51,8 @@ def saved(path: str) -> dict[str, Any] | None:
     """
     import orjson
 
+    if not os.path.isfile(path):
+        return None  # a pipe is read once, by the reader
     try:
         with open(path, "rb") as file:
             if _SAVED not in file.read(256):
@@ -111,7 +114,8 @@ def _trace(chains: Chains) -> dict[str, Any]:
     trace = chains.trace
     distributed = trace.header.distributed
     return {
-        "path": trace.path,
+        # A file's name may be bytes that are no text; JSON is.
+        "path": trace.path.encode("utf-8", "backslashreplace").decode(),
         "bytes": trace.bytes,
         "format": trace.format,
         "events": trace.events,

@@ -21,14 +21,13 @@ def step(trace: Trace, wanted: str) -> Trace:
     """The trace of one step: by its name, its number in the name, or its position (`0`, `-1`).
 
     Host events that start in the step are kept, Python frames that overlap it are cut to it; device
-    work is kept where it was launched in the step, or, unlinked, where it starts in it.
+    work is kept where it was launched in the step, or, unlinked, where it starts in it; instants of the
+    allocator where they lie in it.
     Raises TraceError where there is no such step.
     """
     steps = _steps(trace)
     if not steps.height:
-        raise TraceError(
-            "the trace has no profiler steps", trace.path, "leave --step out to analyse the whole of it"
-        )
+        raise TraceError("the trace has no profiler steps", trace.path, "leave --step out to analyse the whole of it")
     row = _find(steps, wanted)
     if row is None:
         known = ", ".join(steps["name"].head(8))
@@ -50,7 +49,9 @@ def step(trace: Trace, wanted: str) -> Trace:
     elsewhere = trace.host.filter(calls)["correlation"].unique()
     mine = pl.col("correlation").is_in(launched.implode())
     unlinked = ~pl.col("correlation").is_in(elsewhere.implode())
-    return replace(trace, host=host, device=trace.device.filter(mine | (unlinked & begins)))
+    return replace(
+        trace, host=host, device=trace.device.filter(mine | (unlinked & begins)), memory=trace.memory.filter(begins)
+    )
 
 
 def _steps(trace: Trace) -> pl.DataFrame:
