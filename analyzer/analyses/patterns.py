@@ -150,7 +150,9 @@ def analyze(chains: Chains) -> Patterns:
             latency=pl.col("latency").filter((pl.col("call") >= 0) & (pl.col("latency") >= 0)).median(),
             example=pl.col("example").first(),
         )
-        .sort(["total", "count", "example"], descending=[True, True, False])
+        .sort(
+            ["total", "count", "example", "name", "path", "calls"], descending=[True, True, False, False, False, False]
+        )
     )
     text = chains.trace.names
     rows = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 
-
 #: Cutting an event can leave the one before it outlasting it: passes until nothing does. Real traces need
 #: one; the bound keeps a made-up cascade from being quadratic.
 _CLIP_PASSES = 64
