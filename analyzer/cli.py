@@ -152,8 +152,9 @@ def analyze(
     form = _form(form, output)
     _refuse_overwrite(output, force)
     with _Progress() as report_progress:
-        frames = read(trace, jobs=jobs, strict=strict, progress=report_progress)
-    report = pipeline.run(frames, top=top, step=step)
+        # Not bound to a name: whoever holds the frames keeps a second copy of all host events alive.
+        frames = [read(trace, jobs=jobs, strict=strict, progress=report_progress)]
+    report = pipeline.run(frames.pop(), top=top, step=step)
     _write(_rendered(_only(report, only), form, output, color), output)
 
 

@@ -85,10 +85,11 @@ def run(trace: Trace, *, top: int = 10, step: str | None = None) -> Report:
     step  analyse one step only: its name, number or position; see `trace.select.step`.
     """
     chains = build(trace if step is None else select.step(trace, step))
+    del trace  # the events live on in the trees: two copies would be the peak of memory
     results: dict[str, Result] = {
         module.__name__.rpartition(".")[2]: module.analyze(chains) for module in modules(analyses)
     }
-    warnings = (*trace.warnings, *chains.warnings)
+    warnings = (*chains.trace.warnings, *chains.warnings)
     judged = _judge(results, chains)
     contract: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
@@ -129,7 +130,7 @@ def _trace(chains: Chains) -> dict[str, Any]:
             {"id": i, "name": chains.device_name(i), "sms": _integer(d.get("numSms"))}
             for i, d in chains.device_properties.items()
         ],
-        "steps": select.step_names(trace),
+        "steps": chains.text(chains.host.frame["name"].gather(chains.steps)).to_list(),
         "rank": _integer(distributed.get("rank")),
         "world_size": _integer(distributed.get("world_size")),
     }

@@ -11,7 +11,7 @@ device      device time launched inside, inclusive, each kernel once; self_devic
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,9 @@ from analyzer.chains.build import Chains
 from analyzer.chains.intervals import spread
 from analyzer.model import Column, Section, Table, Unit
 from analyzer.trace.schema import Cat
+
+if TYPE_CHECKING:
+    from analyzer.chains.tree import Ints
 
 ORDER = 40
 
@@ -106,42 +109,56 @@ class Operators:
 
 
 def analyze(chains: Chains) -> Operators:
+    """Sums go by name id, a column at a time: a table of all columns of all events would be the peak of memory."""
     host = chains.host
     operator = chains.cat == Cat.OP
-    waits, profiler = chains.wait_ns, chains.profiler_ns
-    own_wait, own_profiler = chains.by_holder(waits), chains.by_holder(profiler)
-    name = host.name
+    name = host.name[operator]
+    if not len(name):
+        return Operators(())
     # Calls and annotations are no operators: give them keys of their own, so that only operators recur.
-    outermost = host.outermost(np.where(operator, name, -1 - np.arange(host.height)).astype(np.int64))
-    duration = host.end - host.start
-    own_tax = np.maximum(chains.own_ns - own_wait - own_profiler, 0)
-    table = (
-        pl.DataFrame(
-            {
-                "name": name,
-                "cpu": np.where(outermost, duration, 0),
-                "self_cpu": host.self_ns,
-                "tax": np.where(outermost, np.maximum(duration - host.below(waits) - host.below(profiler), 0), 0),
-                "self_tax": own_tax,
-                "wait": np.where(outermost, host.below(waits), 0),
-                "self_wait": own_wait,
-                "profiler": own_profiler,
-                "device": np.where(outermost, host.below(chains.direct_device_ns), 0),
-                "self_device": chains.by_holder(chains.direct_device_ns),
-                "events": np.where(outermost, host.below(chains.direct_device_events), 0),
-            }
-        )
-        .filter(pl.Series(operator))
-        .group_by("name")
+    outermost = host.outermost(np.where(operator, host.name, -1 - np.arange(host.height)).astype(np.int64))[operator]
+
+    def total(values: Ints) -> Ints:
+        return np.bincount(name, weights=values.astype(np.float64)).astype(np.int64)
+
+    def inclusive(values: Ints) -> Ints:
+        return total(np.where(outermost, host.below(values)[operator], 0))
+
+    waits, profiler = chains.wait_ns, chains.profiler_ns
+    own_wait, own_profiler = chains.by_holder(waits)[operator], chains.by_holder(profiler)[operator]
+    own_tax = np.maximum(chains.own_ns[operator] - own_wait - own_profiler, 0)
+    duration = (host.end - host.start)[operator]
+    spared = (host.below(waits) + host.below(profiler))[operator]
+    sums = {
+        "cpu_ns": total(np.where(outermost, duration, 0)),
+        "self_cpu_ns": total(host.self_ns[operator]),
+        "tax_ns": total(np.where(outermost, np.maximum(duration - spared, 0), 0)),
+        "wait_ns": inclusive(waits),
+        "self_wait_ns": total(own_wait),
+        "profiler_ns": total(own_profiler),
+        "device_ns": inclusive(chains.direct_device_ns),
+        "self_device_ns": total(chains.by_holder(chains.direct_device_ns)[operator]),
+        "device_events": inclusive(chains.direct_device_events),
+    }
+    calls = (
+        pl.DataFrame({"id": name, "tax": own_tax})
+        .group_by("id")
         .agg(
-            pl.len().alias("calls"),
-            pl.col("cpu", "self_cpu", "tax", "self_tax").sum(),
-            pl.col("self_tax").median().alias("median"),
-            spread("self_tax").alias("spread"),
-            pl.col("self_tax").max().alias("longest"),
-            pl.col("wait", "self_wait", "profiler", "device", "self_device", "events").sum(),
+            calls=pl.len(),
+            self_tax_ns=pl.col("tax").sum(),
+            self_tax_median_ns=pl.col("tax").median(),
+            self_tax_spread_ns=spread("tax"),
+            self_tax_max_ns=pl.col("tax").max(),
         )
-        .sort(["self_tax", "name"], descending=[True, False])
+        .sort(["self_tax_ns", "id"], descending=[True, False])
     )
-    names = chains.text(table["name"])
-    return Operators(tuple(Operator(text, *row[1:]) for text, row in zip(names, table.iter_rows(), strict=True)))
+    return Operators(
+        tuple(
+            Operator(name=text, **{key: int(values[row["id"]]) for key, values in sums.items()}, **_without_id(row))
+            for text, row in zip(chains.text(calls["id"]), calls.iter_rows(named=True), strict=True)
+        )
+    )
+
+
+def _without_id(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != "id"}

@@ -7,7 +7,7 @@ the two index spaces; columns that hold a row say whose.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,7 +44,7 @@ class Window(NamedTuple):
 class Chains:
     """A trace with its structure. See `build`."""
 
-    trace: Trace
+    trace: Trace  # its host frame holds the overhead lane alone
     host: Tree  # operators, annotations and host calls
     frames: Tree  # Python frames, a tree of their own: their times are coarser and may cross operators'
 
@@ -263,7 +263,7 @@ class Chains:
     @cached_property
     def overhead(self) -> pl.DataFrame:
         """Profiler and loading events, each with the host row it fell into; see `overhead.assign`."""
-        rows = self.trace.host.filter(pl.col("cat") == int(Cat.OVERHEAD))
+        rows = self.trace.host
         own = pl.Series(vocabulary.matches(self.trace.names, vocabulary.PROFILER_OVERHEAD))
         return overhead.assign(rows, own, self.host)
 
@@ -510,11 +510,14 @@ def _last(values: Ints) -> int | None:
 
 
 def build(trace: Trace) -> Chains:
-    """Nest the host events of a trace; all else follows on demand."""
+    """Nest the host events of a trace; all else follows on demand.
+
+    Of the trace's own host frame only the overhead lane is kept: the trees hold the rest, in their order.
+    """
     events = trace.host
     work = [int(Cat.OP), int(Cat.ANNOTATION), int(Cat.RUNTIME), int(Cat.DRIVER)]
     return Chains(
-        trace=trace,
+        trace=replace(trace, host=events.filter(pl.col("cat") == int(Cat.OVERHEAD))),
         host=tree.build(events.filter(pl.col("cat").is_in(work))),
         frames=tree.build(events.filter(pl.col("cat") == int(Cat.PYTHON))),
     )
