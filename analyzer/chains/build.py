@@ -328,13 +328,9 @@ class Chains:
         device, start, end (ns), after: device row that ends it, before: row of the latest work ended,
         launch, same_launch as `causes.attribute` wants them.
         """
-        work = self.device.with_row_index("row").with_columns(
-            ended=pl.when(pl.col("end") == pl.col("end").cum_max().over("device"))
-            .then(pl.col("row"))
-            .forward_fill()
-            .shift(1)
-            .over("device")
-        )
+        reach = pl.col("end").cum_max().over("device")
+        last = pl.when(pl.col("end") == pl.col("reach")).then(pl.col("row")).forward_fill().shift(1)
+        work = self.device.with_row_index("row").with_columns(reach=reach).with_columns(ended=last.over("device"))
         found = work.filter(pl.col("ts") > pl.col("frontier")).select(
             "device", "launch", start="frontier", end="ts", after="row", before="ended"
         )
