@@ -128,10 +128,10 @@ def analyze(chains: Chains) -> Patterns:
     modules = np.full(len(row), -1, np.int32)
     modules[linked] = chains.modules(row[linked])
     place = chains.places.rank("dense").cast(pl.Int32).to_numpy()
-    modules = np.where(modules >= 0, _at(place, modules), -1)
     frame = work.with_columns(
         path=pl.Series(np.where(holder >= 0, _at(path, holder), -1)),
-        module=pl.Series(modules),
+        module=pl.Series(np.where(modules >= 0, _at(place, modules), -1)),
+        module_name=pl.Series(modules),
         calls=pl.Series(np.where(linked, _at(before, row), -1)),
         call=pl.Series(np.where(linked, _at(host.name, row), -1)),
         holder=pl.Series(holder),
@@ -149,6 +149,7 @@ def analyze(chains: Chains) -> Patterns:
             total=pl.col("dur").sum(),
             latency=pl.col("latency").filter((pl.col("call") >= 0) & (pl.col("latency") >= 0)).median(),
             example=pl.col("example").first(),
+            module_name=pl.col("module_name").first(),
         )
         .sort(
             ["total", "count", "example", "name", "path", "calls"], descending=[True, True, False, False, False, False]
@@ -160,7 +161,7 @@ def analyze(chains: Chains) -> Patterns:
         calls = _calls_of(chains, r["example"])
         rows.append(
             Pattern(
-                path=_path(chains, r["example"]),
+                path=_path(chains, r["example"], r["module_name"]),
                 count=r["count"],
                 host_calls=tuple(chains.text(host.frame["name"].gather(calls)).to_list()),
                 host_call_kinds=tuple(Call(kind).name.lower() for kind in chains.call[calls]),
@@ -180,12 +181,11 @@ def _at(values: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> np.ndarray[
     return values[rows] if len(values) else np.zeros(len(rows), values.dtype)
 
 
-def _path(chains: Chains, launch: int) -> tuple[str, ...]:
+def _path(chains: Chains, launch: int, module: int) -> tuple[str, ...]:
     """Steps and annotations, the module if frames were recorded, then the operators: outermost first."""
     if launch < 0:
         return ()
     path = chains.path(int(chains.holder[launch]))
-    module = int(chains.modules(np.array([launch]))[0])
     if module < 0:
         return path
     rows = chains.host_path(int(chains.holder[launch]))

@@ -33,6 +33,7 @@ _TOKENS = [
     b"N/A", b"0x1f", b"1e999", b"-1", b"01", b".5", b"1.", b'{"ph": "X", ', b'},\n  {\n    "ph"', b'"ts": ',
     b'"dur": ', b']}', b'"traceEvents": [', b"\\u12", b"\\ud800", b"\\x", b"9" * 30, b"\xef\xbb\xbf", b" ", b"/*",
 ]  # fmt: skip
+_BARE_ELEMENT = re.compile(rb"[\[,]\s*(?:NaN|-?Infinity)\s*[,\]]")
 _EVENT = re.compile(rb'\{[ \n]*"(?:ph|name)"')
 
 
@@ -114,6 +115,8 @@ def check(case: Case, rng: random.Random) -> str:
         want = None
     except (ValueError, RecursionError):
         want = None
+    if _BARE_ELEMENT.search(text):
+        want = None  # Python's json takes a bare word for an element; to the reader it is damage
     started = time.perf_counter()
     try:
         trace = read_bytes(text)
