@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from analyzer.model import Warning
-from analyzer.trace.schema import HOST_CALLS
+from analyzer.trace.schema import HOST_CALLS, Cat
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,9 @@ def link(host: pl.DataFrame, work: pl.DataFrame, threads: pl.DataFrame) -> Links
     """
     calls = (
         host.with_row_index("launch")
-        .filter(pl.col("cat").is_in([int(c) for c in HOST_CALLS]) & (pl.col("correlation") != 0))
+        # The legacy autograd profiler knows no calls: there the operator itself carries the number.
+        .filter(pl.col("cat").is_in([*(int(c) for c in HOST_CALLS), int(Cat.OP)]) & (pl.col("correlation") != 0))
+        .sort(pl.col("cat") == int(Cat.OP), maintain_order=True)
         .join(_processes(threads), on="thread", how="left")
         # Runtime and driver layer may both carry the number: the outer call is the one that was made.
         .unique(["process", "correlation"], keep="first", maintain_order=True)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from analyzer import pipeline
+from analyzer.trace.reader import read
 from tests.micro import call, kernel, launch, memcpy, memset, op
 
 
@@ -121,3 +125,24 @@ def test_a_device_that_worked_for_both_processes_settles_nothing(chains):
 def test_one_kernel_is_one_row_however_many_calls_share_its_number(contract):
     report = contract(two_ranks(with_own_numbers=True))
     assert sum(d["kernel_sum_us"] for d in report["devices"]) == 20 + 30 + 5 + 5
+
+
+def test_the_legacy_profilers_operators_launch_their_work_themselves(tmp_path):
+    """No calls, no correlation: flow 0 leads from aten::mul on the host to its 30 µs on the device."""
+    where = {"tid": 1, "pid": "CPU functions", "args": {}}
+    device = {"tid": 0, "pid": "CUDA functions", "args": {}}
+    flow = {"name": "aten::mul", "id": 0, "cat": "cpu_to_cuda"}
+    path = tmp_path / "legacy.json"
+    path.write_text(
+        json.dumps(
+            [
+                {"name": "aten::mul", "ph": "X", "ts": 100, "dur": 40} | where,
+                flow | {"ph": "s", "ts": 100} | where,
+                flow | {"ph": "f", "ts": 150.5} | device,
+                {"name": "aten::mul", "ph": "X", "ts": 150.5, "dur": 30} | device,
+            ]
+        )
+    )
+    contract = pipeline.run(read(str(path))).contract
+    assert (contract["links"]["linked"], contract["links"]["unlinked"]) == (1, 0)
+    assert [(o["name"], o["cpu_us"], o["device_us"]) for o in contract["operators"]] == [("aten::mul", 40.0, 30.0)]
