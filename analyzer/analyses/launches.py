@@ -48,7 +48,6 @@ class Launches:
     bare_ns: float | None
     bare_max_ns: int | None
     calls: tuple[HostCall, ...]
-    recorded: bool  # whether the trace holds host calls at all
 
     def contract(self) -> dict[str, Any]:
         return {
@@ -134,7 +133,6 @@ def analyze(chains: Chains) -> Launches:
         bare_ns=_median(bare),
         bare_max_ns=int(bare.max()) if len(bare) else None,
         calls=_calls(chains),
-        recorded=bool(chains.is_call.any()),
     )
 
 

@@ -25,7 +25,6 @@ class Overview:
     profiler_ns: int
     stacks: bool
     missing_launches: int
-    launch_calls: bool
 
     def contract(self) -> dict[str, Any]:
         w = self.window
@@ -83,5 +82,4 @@ def analyze(chains: Chains) -> Overview:
         profiler_ns=int((chains.profiler_busy["end"] - chains.profiler_busy["ts"]).sum()),
         stacks=chains.frames.height > 0,
         missing_launches=int(chains.unrecorded.sum()),
-        launch_calls=bool(chains.is_call.any()),
     )

@@ -14,6 +14,7 @@ import polars as pl
 
 from analyzer import units
 from analyzer.chains.build import Chains
+from analyzer.chains.tree import take
 from analyzer.chains.vocabulary import Call
 from analyzer.model import Column, Section, Table, Unit
 from analyzer.trace.schema import Cat
@@ -124,19 +125,19 @@ def analyze(chains: Chains) -> Patterns:
     work = chains.device.select("name", "dur", "launch", "ts").with_columns(launch=pl.col("launch").fill_null(-1))
     row = work["launch"].to_numpy()
     linked = row >= 0
-    holder = np.where(linked, _at(chains.holder, row), -1)
+    holder = np.where(linked, take(chains.holder, row), -1)
     modules = np.full(len(row), -1, np.int32)
     modules[linked] = chains.modules(row[linked])
     place = chains.places.rank("dense").cast(pl.Int32).to_numpy()
     frame = work.with_columns(
-        path=pl.Series(np.where(holder >= 0, _at(path, holder), -1)),
-        module=pl.Series(np.where(modules >= 0, _at(place, modules), -1)),
+        path=pl.Series(np.where(holder >= 0, take(path, holder), -1)),
+        module=pl.Series(np.where(modules >= 0, take(place, modules), -1)),
         module_name=pl.Series(modules),
-        calls=pl.Series(np.where(linked, _at(before, row), -1)),
-        call=pl.Series(np.where(linked, _at(host.name, row), -1)),
+        calls=pl.Series(np.where(linked, take(before, row), -1)),
+        call=pl.Series(np.where(linked, take(host.name, row), -1)),
         holder=pl.Series(holder),
-        cpu=pl.Series(np.where(holder >= 0, _at(chains.own_ns, holder), 0)),
-        latency=pl.Series(np.where(linked, work["ts"].to_numpy() - _at(host.start, row), 0)),
+        cpu=pl.Series(np.where(holder >= 0, take(chains.own_ns, holder), 0)),
+        latency=pl.Series(np.where(linked, work["ts"].to_numpy() - take(host.start, row), 0)),
         example=pl.Series(row),
     )
     grouped = (
@@ -175,10 +176,6 @@ def analyze(chains: Chains) -> Patterns:
             )
         )
     return Patterns(tuple(rows), grouped.height)
-
-
-def _at(values: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return values[rows] if len(values) else np.zeros(len(rows), values.dtype)
 
 
 def _path(chains: Chains, launch: int, module: int) -> tuple[str, ...]:

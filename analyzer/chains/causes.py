@@ -13,6 +13,7 @@ import polars as pl
 
 from analyzer.chains.activity import Activity, Cause
 from analyzer.chains.timeline import Line, cut, flatten, overlay
+from analyzer.chains.tree import take
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -52,12 +53,12 @@ class Threads:
         interval, segment, begin, stop = cut(time, start, end)
         host, frame, flag = (_owners(line, segment) for line in (host, frame, flag))
 
-        cause = np.where(host >= 0, _take(self.host_activity.cause, host), np.int8(Cause.NO_HOST_EVENT))
-        owner = _names(self.host, _take(self.host_activity.owner, host), host >= 0)
+        cause = np.where(host >= 0, take(self.host_activity.cause, host), np.int8(Cause.NO_HOST_EVENT))
+        owner = _names(self.host, take(self.host_activity.owner, host), host >= 0)
         open_ = np.isin(cause, _REFINABLE)
         in_frame = frame >= 0
-        frame_cause = _take(self.frame_activity.cause, frame)
-        frame_owner = _names(self.frames, _take(self.frame_activity.owner, frame), in_frame)
+        frame_cause = take(self.frame_activity.cause, frame)
+        frame_owner = _names(self.frames, take(self.frame_activity.owner, frame), in_frame)
         context = open_ & in_frame & (frame_cause != Cause.PYTHON)
         plain = open_ & in_frame & ~context & np.isin(cause, (Cause.PYTHON, Cause.NO_HOST_EVENT))
         cause[context] = frame_cause[context]
@@ -72,9 +73,9 @@ class Threads:
         self, interval: Ints, cause: npt.NDArray[np.int8], owner: Rows, ns: Ints, host: Rows
     ) -> tuple[Ints, npt.NDArray[np.int8], Rows, Ints]:
         """Of a first call's own time, the excess over its later calls is first use."""
-        row = _take(self.host_activity.owner, host)
+        row = take(self.host_activity.owner, host)
         excess = np.where(
-            (cause == Cause.DISPATCH) & (host >= 0) & (row >= 0), ns * _take(self.first_use, row), 0
+            (cause == Cause.DISPATCH) & (host >= 0) & (row >= 0), ns * take(self.first_use, row), 0
         ).astype(np.int64)
         extra = np.nonzero(excess)[0]
         return (
@@ -154,7 +155,7 @@ def attribute(idle: pl.DataFrame, unrecorded: Ints, profiler: pl.DataFrame, thre
     start, end = gaps["start"].to_numpy(), gaps["end"].to_numpy()
     number = gaps["gap"].to_numpy()
     linked = launch >= 0
-    returned = np.where(linked, _take(host.end, launch), 0)
+    returned = np.where(linked, take(host.end, launch), 0)
     parts: list[pl.DataFrame] = []
 
     def add(where: npt.NDArray[np.bool_], cause: Cause, ns: Ints, owner: Rows | None = None) -> None:
@@ -183,7 +184,7 @@ def attribute(idle: pl.DataFrame, unrecorded: Ints, profiler: pl.DataFrame, thre
     late = linked & ~silent & (returned > start)
     until = np.minimum(returned, end)
     add(late, Cause.LAUNCH_LATENCY, end - until, _names(host, launch, linked))
-    thread = np.where(linked, _take(host.thread, launch), -1)
+    thread = np.where(linked, take(host.thread, launch), -1)
     for one in np.unique(thread[late]):
         mine = np.nonzero(late & (thread == one))[0]
         interval, cause, owner, ns = threads.pieces(int(one), start[mine], until[mine])
@@ -216,12 +217,7 @@ def _covered(intervals: pl.DataFrame, start: Ints, end: Ints) -> Ints:
     return before(end) - before(start)
 
 
-def _take(values: npt.NDArray[np.generic], rows: Rows) -> npt.NDArray:  # type: ignore[type-arg]
-    """values[rows], with anything (the last entry, or 0) where a row is -1; never fails on no rows."""
-    return values[rows] if len(values) else np.zeros(len(rows), values.dtype)
-
-
 def _names(tree: Tree, rows: Rows, valid: npt.NDArray[np.bool_]) -> Rows:
     """Name ids of tree rows; -1 where the row is -1 or not valid."""
-    name = _take(tree.name, rows)
+    name = take(tree.name, rows)
     return np.where(valid & (rows >= 0), name, -1).astype(np.int32)

@@ -72,10 +72,10 @@ def idle_ns(chains: Chains, causes: Collection[Cause], *, edges: bool = True) ->
 def owners(chains: Chains, causes: Collection[Cause], top: int = 3) -> list[tuple[str, int]]:
     """Who the device waited for: (operator, annotation or frame, ns), the most first; not whoever hardly mattered."""
     mine = idle(chains).filter(pl.col("cause").is_in([int(c) for c in causes]) & (pl.col("owner") >= 0))
-    # Steps and generated code carry a number or a hash in their names; they are one place.
-    text = pl.col("owner").str.replace(r"^(ProfilerStep)#\d+$", "$1").str.replace(r"(CompiledFxGraph) \S+", "$1")
+    # Generated code carries a hash in its name; all of it is one place, as steps are.
+    text = pl.col("owner").str.replace(r"(CompiledFxGraph) \S+", "$1")
     total = (
-        mine.with_columns(owner=chains.text(mine["owner"]))
+        mine.with_columns(owner=chains.places.gather(mine["owner"]))
         .group_by(text)
         .agg(pl.col("ns").sum())
         .sort(["ns", "owner"], descending=[True, False])

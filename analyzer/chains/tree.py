@@ -159,6 +159,11 @@ def build(events: pl.DataFrame) -> Tree:
     )
 
 
+def take(values: npt.NDArray[np.generic], rows: npt.NDArray[np.integer]) -> npt.NDArray:  # type: ignore[type-arg]
+    """values[rows], with anything (the last entry, or 0) where a row is -1; never fails on no values."""
+    return values[rows] if len(values) else np.zeros(len(rows), values.dtype)
+
+
 def runs(sorted_values: npt.NDArray[np.int32]) -> list[tuple[int, int]]:
     """(first, past) of each run of equal values."""
     if not len(sorted_values):

@@ -64,11 +64,6 @@ def finding(
     return Finding(name, severity, title, lines, advice, up_to_ns, share)
 
 
-def plural(n: int, one: str, many: str | None = None) -> str:
-    """1 call, 2,000 calls."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
-
-
 def spread(values: Sequence[int] | Sequence[float]) -> str:
     """What a reader needs of many durations: the median, and how far the worst is from it."""
     if len(values) == 1:

@@ -32,9 +32,10 @@ import polars as pl
 from analyzer import units
 from analyzer.chains import exposure
 from analyzer.chains.build import Chains
-from analyzer.findings import SEEN, finding, grade, plural, share_of, spread
+from analyzer.findings import SEEN, finding, grade, share_of, spread
 from analyzer.model import Finding, Result, Severity
 from analyzer.trace.schema import Cat
+from analyzer.units import plural
 
 NAME = "addmm-bias-copy"
 _OPERATOR = r"^aten::b?addb?mm(?:_|\.out)?$|^aten::_addmm_activation$"

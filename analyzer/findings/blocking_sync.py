@@ -39,8 +39,9 @@ from analyzer.analyses.waits import Wait, Waits
 from analyzer.chains import exposure
 from analyzer.chains.activity import Cause
 from analyzer.chains.build import Chains
-from analyzer.findings import HOLDS, SEEN, WORTH, finding, plural, share_of, take
+from analyzer.findings import HOLDS, SEEN, WORTH, finding, share_of, take
 from analyzer.model import Finding, Result, Severity
+from analyzer.units import plural
 
 if TYPE_CHECKING:
     from analyzer.chains.tree import Rows

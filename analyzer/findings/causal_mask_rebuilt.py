@@ -32,8 +32,9 @@ from analyzer import units
 from analyzer.analyses.attention import AttentionCalls
 from analyzer.chains import exposure
 from analyzer.chains.build import Chains
-from analyzer.findings import finding, grade, plural, share_of, spread, take
+from analyzer.findings import finding, grade, share_of, spread, take
 from analyzer.model import Finding, Result, Severity
+from analyzer.units import plural
 
 if TYPE_CHECKING:
     from analyzer.chains.tree import Ints, Rows

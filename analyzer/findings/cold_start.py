@@ -35,8 +35,9 @@ from analyzer import units
 from analyzer.chains import exposure
 from analyzer.chains.activity import Cause
 from analyzer.chains.build import Call, Chains
-from analyzer.findings import WORTH, finding, grade, plural, share_of
+from analyzer.findings import WORTH, finding, grade, share_of
 from analyzer.model import Finding, Result, Severity
+from analyzer.units import plural
 
 if TYPE_CHECKING:
     from analyzer.chains.tree import Rows

@@ -38,8 +38,9 @@ from analyzer.chains import exposure
 from analyzer.chains.activity import REGION_ROLES
 from analyzer.chains.build import Call, Chains, Role
 from analyzer.chains.within import work_of
-from analyzer.findings import SEEN, finding, grade, named, plural, share_of, spread, take
+from analyzer.findings import SEEN, finding, grade, named, share_of, spread, take
 from analyzer.model import Finding, Result, Severity
+from analyzer.units import plural
 
 if TYPE_CHECKING:
     from analyzer.chains.tree import Ints, Rows

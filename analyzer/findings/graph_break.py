@@ -25,8 +25,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from analyzer.chains.build import Chains
-from analyzer.findings import finding, plural
+from analyzer.findings import finding
 from analyzer.model import Finding, Result, Severity
+from analyzer.units import plural
 
 NAME = "graph-break"
 _RESUME = r"torch_dynamo_resume_in_([\w.<>]+?)_at_(\d+)"

@@ -33,8 +33,9 @@ import numpy as np
 from analyzer import units
 from analyzer.chains import exposure
 from analyzer.chains.build import Chains
-from analyzer.findings import SEEN, WORTH, finding, grade, host_bound, plural, share_of, spread
+from analyzer.findings import SEEN, WORTH, finding, grade, host_bound, share_of, spread
 from analyzer.model import Finding, Result, Severity
+from analyzer.units import plural
 
 if TYPE_CHECKING:
     from analyzer.chains.tree import Ints, Mask, Rows

@@ -36,8 +36,9 @@ from analyzer.analyses.overview import Overview
 from analyzer.chains import exposure
 from analyzer.chains.activity import Cause
 from analyzer.chains.build import Chains
-from analyzer.findings import HOLDS, WORTH, finding, named, plural, share_of, take
+from analyzer.findings import HOLDS, WORTH, finding, named, share_of, take
 from analyzer.model import Finding, Result, Severity
+from analyzer.units import plural
 
 NAME = "input-starvation"
 CAUSES = (Cause.INPUT_PIPELINE,)

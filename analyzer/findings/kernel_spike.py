@@ -31,8 +31,9 @@ from analyzer import units
 from analyzer.analyses.spikes import Shift, Spike, Spikes
 from analyzer.chains.build import Chains
 from analyzer.chains.kernel_names import decode
-from analyzer.findings import SEEN, finding, plural, share_of, spread, take
+from analyzer.findings import SEEN, finding, share_of, spread, take
 from analyzer.model import Finding, Result, Severity
+from analyzer.units import plural
 
 NAME = "kernel-spike"
 LEAST = 0.005

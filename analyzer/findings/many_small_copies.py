@@ -31,9 +31,10 @@ from analyzer import units
 from analyzer.analyses.copies import SMALL_BYTES
 from analyzer.chains import exposure
 from analyzer.chains.build import Chains
-from analyzer.findings import SEEN, finding, grade, plural, share_of, spread
+from analyzer.findings import SEEN, finding, grade, share_of, spread
 from analyzer.model import Finding, Result, Severity
 from analyzer.trace.schema import Cat
+from analyzer.units import plural
 
 NAME = "many-small-copies"
 PER_STEP, AT_ALL = 10, 50

@@ -42,9 +42,10 @@ from analyzer.analyses.overview import Overview
 from analyzer.chains import exposure
 from analyzer.chains.activity import Cause
 from analyzer.chains.build import Chains
-from analyzer.findings import HOLDS, SEEN, finding, named, plural, share_of, spread, take
+from analyzer.findings import HOLDS, SEEN, finding, named, share_of, spread, take
 from analyzer.findings.blocking_sync import cost
 from analyzer.model import Finding, Result, Severity
+from analyzer.units import plural
 
 NAME = "overhead-bound"
 #: The steady cost of launching. First use, compilation and the allocator have findings of their own.

@@ -31,8 +31,9 @@ from collections.abc import Iterable, Mapping
 from analyzer import units
 from analyzer.analyses.compiled import Compiled
 from analyzer.chains.build import Chains
-from analyzer.findings import WORTH, finding, plural, share_of, take
+from analyzer.findings import WORTH, finding, share_of, take
 from analyzer.model import Finding, Result, Severity
+from analyzer.units import plural
 
 NAME = "recompilation"
 #: Half of Dynamo's default limit of 8 versions a function.

@@ -25,8 +25,9 @@ import numpy as np
 from analyzer import units
 from analyzer.chains import exposure
 from analyzer.chains.build import Chains
-from analyzer.findings import SEEN, finding, grade, host_bound, plural, share_of, spread
+from analyzer.findings import SEEN, finding, grade, host_bound, share_of, spread
 from analyzer.model import Finding, Result, Severity
+from analyzer.units import plural
 
 NAME = "safe-softmax"
 

@@ -34,8 +34,9 @@ from analyzer.analyses.attention import Attention, AttentionCalls
 from analyzer.chains import exposure
 from analyzer.chains.build import Chains
 from analyzer.chains.kernel_names import decode
-from analyzer.findings import SEEN, WORTH, finding, grade, host_bound, plural, share_of, take
+from analyzer.findings import SEEN, WORTH, finding, grade, host_bound, share_of, take
 from analyzer.model import Finding, Result, Severity
+from analyzer.units import plural
 
 NAME = "sdpa-math-backend"
 _OPERATOR = r"^aten::(?:_scaled_dot_product_attention_math|scaled_dot_product_attention)$"

@@ -30,8 +30,9 @@ import polars as pl
 
 from analyzer import units
 from analyzer.chains.build import Chains
-from analyzer.findings import finding, plural, share_of, spread
+from analyzer.findings import finding, share_of, spread
 from analyzer.model import Finding, Result, Severity
+from analyzer.units import plural
 
 NAME = "straggler-rank"
 STEPS = 3
