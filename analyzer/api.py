@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from analyzer import model
-    from analyzer.trace.schema import Trace
+    from analyzer.events.schema import Trace
 
 __all__ = ["Finding", "Frames", "Report", "TraceError", "analyze"]
 
@@ -52,7 +52,7 @@ def analyze(
     Raises TraceError where the file cannot be read; its text says what, where, and what to do.
     """
     from analyzer import pipeline
-    from analyzer.trace.reader import read
+    from analyzer.sources.kineto.read import read
 
     trace = read(path, jobs=jobs, strict=strict)
     return Report(pipeline.run(trace, step=None if step is None else str(step)), trace)
@@ -120,7 +120,7 @@ class Frames:
         self._trace = trace
 
     def _frame(self, name: str) -> pl.DataFrame:
-        from analyzer.trace import export
+        from analyzer.events import export
 
         return export.lazy(self._trace, name).collect()
 

@@ -147,7 +147,7 @@ def analyze(
     TRACE is a .json or .json.gz of PyTorch's profiler, or - for standard input.
     """
     from analyzer import pipeline
-    from analyzer.trace.reader import read
+    from analyzer.sources.kineto.read import read
 
     form = _form(form, output)
     _refuse_overwrite(output, force)
@@ -165,7 +165,7 @@ def analyze(
 def info(trace: str, form: str | None, output: Path | None, force: bool, color: str, jobs: int | None) -> None:
     """Say what a file is: producer, devices, counts, what was recorded. Judges nothing."""
     from analyzer.info import describe
-    from analyzer.trace.reader import read
+    from analyzer.sources.kineto.read import read
 
     form = _form(form, output)
     _refuse_overwrite(output, force)
@@ -368,7 +368,7 @@ def schema(document: str) -> None:
     import json
 
     if document != "report":
-        from analyzer.trace import export as frames
+        from analyzer.events import export as frames
 
         click.echo(frames.page(document), nl=False)
         return
@@ -436,7 +436,7 @@ def check(
 def _contract(trace: str, step: str | None, jobs: int | None) -> Mapping[str, Any]:
     """The report of a trace, or a saved one."""
     from analyzer import pipeline
-    from analyzer.trace.reader import read
+    from analyzer.sources.kineto.read import read
 
     # A pipe is read once: only a file can be looked at first.
     if Path(trace).is_file() and (found := pipeline.saved(trace)) is not None:
@@ -480,7 +480,7 @@ def share(
     Host and user names, folders, argument values and unknown fields go; operators, kernels, shapes and
     times stay as they are, so that the figures do.
     """
-    from analyzer.trace import share as sharing
+    from analyzer.redact import share as sharing
 
     _refuse_overwrite(output, force)
     _refuse_overwrite(mapping, force)
@@ -500,7 +500,7 @@ def share(
 
 
 def _selection(step: str | None, steps: str | None, time_us: str | None, annotation: str | None) -> Any:
-    from analyzer.trace.part import Selection
+    from analyzer.redact.part import Selection
 
     if sum(option is not None for option in (step, steps, time_us, annotation)) > 1:
         raise click.UsageError("one of --step, --steps, --time and --annotation")
@@ -528,7 +528,7 @@ def _selection(step: str | None, steps: str | None, time_us: str | None, annotat
 
 
 def _kinds(keep: str | None) -> tuple[str, ...]:
-    from analyzer.trace.identity import KINDS
+    from analyzer.redact.identity import KINDS
 
     kinds = tuple(kind.strip() for kind in (keep or "").split(",") if kind.strip())
     if unknown := [kind for kind in kinds if kind not in KINDS]:
@@ -570,8 +570,8 @@ def _write_private(path: Path, mapping: Mapping[str, Mapping[str, str]]) -> None
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes that parse; default: one a core.")
 def export(trace: str, output: Path, force: bool, frame: str, jobs: int | None) -> None:
     """Write the events as a table, for DuckDB, Polars, pandas, Spark."""
-    from analyzer.trace import export as frames
-    from analyzer.trace.reader import read
+    from analyzer.events import export as frames
+    from analyzer.sources.kineto.read import read
 
     if output.suffix.lower() not in frames.SUFFIXES:
         raise click.UsageError(f"{output}: no format has this suffix; use {', '.join(frames.SUFFIXES)}")

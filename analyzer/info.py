@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 
 from analyzer import units
-from analyzer.chains.build import build
+from analyzer.events import select
+from analyzer.events.schema import Cat, Trace
+from analyzer.index.build import build
 from analyzer.model import SCHEMA_VERSION, Column, Headline, Metric, Report, Section, Table, Unit, Value
-from analyzer.trace import select
-from analyzer.trace.schema import Cat, Trace
 
 #: Flags that the profiler writes when it was asked for more, and what they cost.
 _FLAGS = (

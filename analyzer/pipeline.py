@@ -15,11 +15,11 @@ from typing import Any
 from analyzer import analyses, findings, units
 from analyzer.analyses.devices import Devices
 from analyzer.analyses.overview import Overview
-from analyzer.chains.build import Chains, build
 from analyzer.errors import TraceError
+from analyzer.events import select
+from analyzer.events.schema import Trace
+from analyzer.index.build import Chains, build
 from analyzer.model import SCHEMA_VERSION, Finding, Headline, Report, Result, Severity, Warning
-from analyzer.trace import select
-from analyzer.trace.schema import Trace
 
 #: How a saved report begins.
 _SAVED = b'"schema_version"'
@@ -72,7 +72,7 @@ def saved(path: str) -> dict[str, Any] | None:
 
 def contract_of(path: str, *, jobs: int | None = None, progress: Progress | None = None) -> Mapping[str, Any]:
     """The contract of a trace, or of a report saved earlier. Raises TraceError as the reader does."""
-    from analyzer.trace.reader import read
+    from analyzer.sources.kineto.read import read
 
     found = saved(path) if path != "-" else None
     return found if found is not None else run(read(path, jobs=jobs, progress=progress)).contract

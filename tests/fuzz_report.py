@@ -2,7 +2,7 @@
 
     python -m tests.fuzz_report --runs 10000 --seed 0
 
-The inputs are those of `tests.trace.fuzz`; a run is repeated exactly by its seed.
+The inputs are those of `tests.sources.fuzz`; a run is repeated exactly by its seed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from analyzer import pipeline
 from analyzer.errors import TraceError
 from analyzer.render import json as as_json
 from analyzer.render import markdown, terminal
-from tests.trace.compare import read_bytes
-from tests.trace.fuzz import mutate, originals
+from tests.sources.compare import read_bytes
+from tests.sources.fuzz import mutate, originals
 
 SLOW_S = 10.0
 

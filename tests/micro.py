@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from analyzer import pipeline
-from analyzer.chains.build import Chains, build
+from analyzer.index.build import Chains, build
 from analyzer.model import Report
-from analyzer.trace.reader import read
+from analyzer.sources.kineto.read import read
 
 Event = dict[str, Any]
 

@@ -10,12 +10,12 @@ import jsonschema
 import pytest
 
 from analyzer import pipeline
-from analyzer.chains.activity import Cause
-from analyzer.chains.vocabulary import Call
+from analyzer.index.activity import Cause
+from analyzer.index.vocabulary import Call
 from analyzer.model import Severity
 from analyzer.render import json as render_json
 from analyzer.render.schema import REPORT
-from analyzer.trace.reader import read
+from analyzer.sources.kineto.read import read
 from tests import micro
 from tests.micro import (
     BUFFER,

@@ -11,14 +11,14 @@ import polars as pl
 import pytest
 
 from analyzer import pipeline
-from analyzer.chains.build import build
 from analyzer.compare.report import compare
+from analyzer.events.schema import Cat, Trace
+from analyzer.index.build import build
 from analyzer.info import describe
 from analyzer.model import Report
 from analyzer.render import json as as_json
 from analyzer.render import markdown, terminal
-from analyzer.trace.reader import read
-from analyzer.trace.schema import Cat, Trace
+from analyzer.sources.kineto.read import read
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 MANIFEST: dict[str, dict[str, Any]] = json.loads((FIXTURES / "MANIFEST.json").read_text())["fixtures"]

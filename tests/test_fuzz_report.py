@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests import fuzz_report
-from tests.trace.fuzz import originals
+from tests.sources.fuzz import originals
 
 
 def test_reports_on_mutated_traces_hold_their_sums() -> None:

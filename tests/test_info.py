@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from analyzer.info import describe
-from analyzer.trace.reader import read
+from analyzer.sources.kineto.read import read
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

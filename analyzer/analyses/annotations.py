@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 
 from analyzer import units
-from analyzer.chains.bound import Verdict
-from analyzer.chains.build import Chains
-from analyzer.chains.intervals import spread
-from analyzer.chains.vocabulary import Role
-from analyzer.chains.within import launched_in, work_of
+from analyzer.events.schema import Cat
+from analyzer.index.bound import Verdict
+from analyzer.index.build import Chains
+from analyzer.index.intervals import spread
+from analyzer.index.vocabulary import Role
+from analyzer.index.within import launched_in, work_of
 from analyzer.model import Column, Section, Table, Unit
-from analyzer.trace.schema import Cat
 
 ORDER = 25
 

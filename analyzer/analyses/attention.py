@@ -14,11 +14,11 @@ import numpy as np
 import polars as pl
 
 from analyzer import units
-from analyzer.chains import exposure
-from analyzer.chains.build import Chains
-from analyzer.chains.vocabulary import Role, classify, matches
+from analyzer.events.schema import Cat
+from analyzer.index import exposure
+from analyzer.index.build import Chains
+from analyzer.index.vocabulary import Role, classify, matches
 from analyzer.model import Column, Section, Table, Unit
-from analyzer.trace.schema import Cat
 
 ORDER = 65
 

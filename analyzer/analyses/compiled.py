@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 
 from analyzer import units
-from analyzer.chains.build import Chains
-from analyzer.chains.vocabulary import Role
-from analyzer.chains.within import work_of
+from analyzer.index.build import Chains
+from analyzer.index.vocabulary import Role
+from analyzer.index.within import work_of
 from analyzer.model import Column, Metric, Section, Table, Unit
 
 ORDER = 60

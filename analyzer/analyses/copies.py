@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from analyzer import units
-from analyzer.chains.build import Chains
+from analyzer.events.schema import Cat
+from analyzer.index.build import Chains
 from analyzer.model import Column, Section, Table, Unit
-from analyzer.trace.schema import Cat
 
 ORDER = 55
 

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 
 from analyzer import units
-from analyzer.chains import intervals
-from analyzer.chains.build import Chains
+from analyzer.events.schema import Cat
+from analyzer.index import intervals
+from analyzer.index.build import Chains
 from analyzer.model import Column, Section, Strip, Table, Unit
-from analyzer.trace.schema import Cat
 
 ORDER = 10
 

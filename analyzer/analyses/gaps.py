@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from analyzer import units
-from analyzer.chains.activity import Cause
-from analyzer.chains.build import Chains
+from analyzer.index.activity import Cause
+from analyzer.index.build import Chains
 from analyzer.model import Column, Section, Table, Unit
 
 ORDER = 20

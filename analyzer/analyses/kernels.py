@@ -9,12 +9,12 @@ from typing import Any
 import polars as pl
 
 from analyzer import units
-from analyzer.chains.build import Chains
-from analyzer.chains.intervals import spread
-from analyzer.chains.kernel_names import Decoded, decode
-from analyzer.chains.occupancy import Occupancy, theoretical
+from analyzer.events.schema import Cat
+from analyzer.index.build import Chains
+from analyzer.index.intervals import spread
+from analyzer.index.kernel_names import Decoded, decode
+from analyzer.index.occupancy import Occupancy, theoretical
 from analyzer.model import Column, Section, Table, Unit
-from analyzer.trace.schema import Cat
 
 ORDER = 50
 

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from analyzer import units
-from analyzer.chains.build import Chains
-from analyzer.chains.vocabulary import Call
+from analyzer.index.build import Chains
+from analyzer.index.vocabulary import Call
 from analyzer.model import Column, Metric, Section, Table, Unit
 
 ORDER = 30

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from analyzer.chains.build import Chains
+from analyzer.index.build import Chains
 from analyzer.model import Column, Section, Table, Unit
 
 ORDER = 75

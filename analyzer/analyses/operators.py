@@ -17,13 +17,13 @@ import numpy as np
 import polars as pl
 
 from analyzer import units
-from analyzer.chains.build import Chains
-from analyzer.chains.intervals import spread
+from analyzer.events.schema import Cat
+from analyzer.index.build import Chains
+from analyzer.index.intervals import spread
 from analyzer.model import Column, Section, Table, Unit
-from analyzer.trace.schema import Cat
 
 if TYPE_CHECKING:
-    from analyzer.chains.tree import Ints
+    from analyzer.index.tree import Ints
 
 ORDER = 40
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from analyzer import units
-from analyzer.chains.bound import Verdict
-from analyzer.chains.build import Chains, Window
+from analyzer.index.bound import Verdict
+from analyzer.index.build import Chains, Window
 from analyzer.model import Column, Section, Table, Unit
 
 ORDER = 0

@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 
 from analyzer import units
-from analyzer.chains.build import Chains
-from analyzer.chains.tree import take
-from analyzer.chains.vocabulary import Call
+from analyzer.events.schema import Cat
+from analyzer.index.build import Chains
+from analyzer.index.tree import take
+from analyzer.index.vocabulary import Call
 from analyzer.model import Column, Section, Table, Unit
-from analyzer.trace.schema import Cat
 
 ORDER = 35
 

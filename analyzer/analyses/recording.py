@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analyzer import units
-from analyzer.chains.build import Chains
+from analyzer.index.build import Chains
 from analyzer.model import Metric, Section, Unit
 
 ORDER = 80

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from analyzer import units
-from analyzer.chains.build import Chains
-from analyzer.chains.within import processes, work_of
+from analyzer.index.build import Chains
+from analyzer.index.within import processes, work_of
 from analyzer.model import Column, Section, Table, Unit
 
 ORDER = 27

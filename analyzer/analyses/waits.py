@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from analyzer import units
-from analyzer.chains.build import Chains
+from analyzer.index.build import Chains
 from analyzer.model import Column, Section, Table, Unit
 
 ORDER = 45

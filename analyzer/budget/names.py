@@ -180,7 +180,7 @@ def _absent_cause(contract: Contract, parts: Parts, at: int, concrete: Parts) ->
 def _known_causes(concrete: Parts) -> list[str]:
     if concrete != _BY_CAUSE:
         return []
-    from analyzer.chains.activity import Cause
+    from analyzer.index.activity import Cause
 
     return [cause.key for cause in Cause]
 

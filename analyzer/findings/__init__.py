@@ -12,8 +12,8 @@ from typing import TypeVar
 from analyzer import units
 from analyzer.analyses.copies import Copies
 from analyzer.analyses.overview import Overview
-from analyzer.chains import exposure
-from analyzer.chains.build import Chains
+from analyzer.index import exposure
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
 
 #: A quarter of the run holds it back: whoever owns the run would stop and fix it first.

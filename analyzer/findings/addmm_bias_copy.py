@@ -30,11 +30,11 @@ import numpy as np
 import polars as pl
 
 from analyzer import units
-from analyzer.chains import exposure
-from analyzer.chains.build import Chains
+from analyzer.events.schema import Cat
 from analyzer.findings import SEEN, finding, grade, share_of, spread
+from analyzer.index import exposure
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
-from analyzer.trace.schema import Cat
 from analyzer.units import plural
 
 NAME = "addmm-bias-copy"

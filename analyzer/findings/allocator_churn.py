@@ -28,10 +28,10 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from analyzer import units
-from analyzer.chains import exposure
-from analyzer.chains.build import Call, Chains
-from analyzer.chains.vocabulary import matches
 from analyzer.findings import SEEN, finding, grade, share_of, spread
+from analyzer.index import exposure
+from analyzer.index.build import Call, Chains
+from analyzer.index.vocabulary import matches
 from analyzer.model import Finding, Result
 
 NAME = "allocator-churn"

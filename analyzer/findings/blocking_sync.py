@@ -36,15 +36,15 @@ import polars as pl
 from analyzer import units
 from analyzer.analyses.overview import Overview
 from analyzer.analyses.waits import Wait, Waits
-from analyzer.chains import exposure
-from analyzer.chains.activity import Cause
-from analyzer.chains.build import Chains
 from analyzer.findings import HOLDS, SEEN, WORTH, finding, share_of, take
+from analyzer.index import exposure
+from analyzer.index.activity import Cause
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
 from analyzer.units import plural
 
 if TYPE_CHECKING:
-    from analyzer.chains.tree import Rows
+    from analyzer.index.tree import Rows
 
 NAME = "blocking-sync"
 #: Idle time after a wait that a host with a head start would not leave. The input pipeline, first use

@@ -30,14 +30,14 @@ import numpy as np
 
 from analyzer import units
 from analyzer.analyses.attention import AttentionCalls
-from analyzer.chains import exposure
-from analyzer.chains.build import Chains
 from analyzer.findings import finding, grade, share_of, spread, take
+from analyzer.index import exposure
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
 from analyzer.units import plural
 
 if TYPE_CHECKING:
-    from analyzer.chains.tree import Ints, Rows
+    from analyzer.index.tree import Ints, Rows
 
 NAME = "causal-mask-rebuilt"
 _TRIANGLE = r"^aten::(?:tril|triu)_?$"

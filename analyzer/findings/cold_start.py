@@ -32,15 +32,15 @@ import numpy as np
 import polars as pl
 
 from analyzer import units
-from analyzer.chains import exposure
-from analyzer.chains.activity import Cause
-from analyzer.chains.build import Call, Chains
 from analyzer.findings import WORTH, finding, grade, share_of
+from analyzer.index import exposure
+from analyzer.index.activity import Cause
+from analyzer.index.build import Call, Chains
 from analyzer.model import Finding, Result, Severity
 from analyzer.units import plural
 
 if TYPE_CHECKING:
-    from analyzer.chains.tree import Rows
+    from analyzer.index.tree import Rows
 
 NAME = "cold-start"
 CAUSES = (Cause.FIRST_USE,)

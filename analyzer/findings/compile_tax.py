@@ -34,16 +34,16 @@ import numpy as np
 
 from analyzer import units
 from analyzer.analyses.compiled import Compiled, Region
-from analyzer.chains import exposure
-from analyzer.chains.activity import REGION_ROLES
-from analyzer.chains.build import Call, Chains, Role
-from analyzer.chains.within import work_of
 from analyzer.findings import SEEN, finding, grade, named, share_of, spread, take
+from analyzer.index import exposure
+from analyzer.index.activity import REGION_ROLES
+from analyzer.index.build import Call, Chains, Role
+from analyzer.index.within import work_of
 from analyzer.model import Finding, Result, Severity
 from analyzer.units import plural
 
 if TYPE_CHECKING:
-    from analyzer.chains.tree import Ints, Rows
+    from analyzer.index.tree import Ints, Rows
 
 NAME = "compile-tax"
 #: The first call of a region is never typical; three make a median that is not it.

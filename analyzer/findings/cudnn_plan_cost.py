@@ -32,9 +32,9 @@ import numpy as np
 from analyzer import units
 from analyzer.analyses.kernels import Kernels
 from analyzer.analyses.operators import Operator, Operators
-from analyzer.chains import exposure
-from analyzer.chains.build import Chains
 from analyzer.findings import WORTH, finding, grade, share_of, take
+from analyzer.index import exposure
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
 
 NAME = "cudnn-plan-cost"

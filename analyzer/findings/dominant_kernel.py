@@ -29,11 +29,11 @@ import polars as pl
 from analyzer import units
 from analyzer.analyses.attention import AttentionCalls
 from analyzer.analyses.kernels import Kernel, Kernels
-from analyzer.chains import exposure
-from analyzer.chains.build import Chains
+from analyzer.events.schema import Cat
 from analyzer.findings import HOLDS, finding, host_bound, named, share_of, take
+from analyzer.index import exposure
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
-from analyzer.trace.schema import Cat
 
 NAME = "dominant-kernel"
 SHARE = 0.4

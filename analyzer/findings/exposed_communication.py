@@ -30,8 +30,8 @@ import polars as pl
 from analyzer import units
 from analyzer.analyses.devices import Devices
 from analyzer.analyses.overview import Overview
-from analyzer.chains.build import Chains
 from analyzer.findings import HOLDS, WORTH, finding, share_of, spread, take
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
 
 NAME = "exposed-communication"

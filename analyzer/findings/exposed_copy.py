@@ -30,10 +30,10 @@ import polars as pl
 from analyzer import units
 from analyzer.analyses.copies import CopyKinds
 from analyzer.analyses.overview import Overview
-from analyzer.chains.build import Chains
+from analyzer.events.schema import Cat
 from analyzer.findings import HOLDS, copied, finding, share_of, take
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
-from analyzer.trace.schema import Cat
 
 NAME = "exposed-copy"
 LEAST = 0.1

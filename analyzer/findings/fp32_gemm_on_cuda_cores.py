@@ -27,8 +27,8 @@ from collections.abc import Iterable, Mapping
 
 from analyzer import units
 from analyzer.analyses.kernels import Kernel, Kernels
-from analyzer.chains.build import Chains
 from analyzer.findings import WORTH, finding, grade, host_bound, share_of, take
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
 
 NAME = "fp32-gemm-on-cuda-cores"

@@ -24,8 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from analyzer.chains.build import Chains
 from analyzer.findings import finding
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
 from analyzer.units import plural
 

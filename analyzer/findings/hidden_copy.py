@@ -31,14 +31,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analyzer import units
-from analyzer.chains import exposure
-from analyzer.chains.build import Chains
 from analyzer.findings import SEEN, WORTH, finding, grade, host_bound, share_of, spread
+from analyzer.index import exposure
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
 from analyzer.units import plural
 
 if TYPE_CHECKING:
-    from analyzer.chains.tree import Ints, Mask, Rows
+    from analyzer.index.tree import Ints, Mask, Rows
 
 NAME = "hidden-copy"
 

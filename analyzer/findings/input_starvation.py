@@ -33,10 +33,10 @@ import polars as pl
 
 from analyzer import units
 from analyzer.analyses.overview import Overview
-from analyzer.chains import exposure
-from analyzer.chains.activity import Cause
-from analyzer.chains.build import Chains
 from analyzer.findings import HOLDS, WORTH, finding, named, share_of, take
+from analyzer.index import exposure
+from analyzer.index.activity import Cause
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
 from analyzer.units import plural
 

@@ -29,9 +29,9 @@ from itertools import pairwise
 
 from analyzer import units
 from analyzer.analyses.spikes import Shift, Spike, Spikes
-from analyzer.chains.build import Chains
-from analyzer.chains.kernel_names import decode
 from analyzer.findings import SEEN, finding, share_of, spread, take
+from analyzer.index.build import Chains
+from analyzer.index.kernel_names import decode
 from analyzer.model import Finding, Result, Severity
 from analyzer.units import plural
 

@@ -24,8 +24,8 @@ from collections.abc import Iterable, Mapping
 
 from analyzer import units
 from analyzer.analyses.kernels import Kernels
-from analyzer.chains.build import Chains
 from analyzer.findings import finding, host_bound, take
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
 
 NAME = "low-occupancy-by-design"

@@ -29,11 +29,11 @@ import polars as pl
 
 from analyzer import units
 from analyzer.analyses.copies import SMALL_BYTES
-from analyzer.chains import exposure
-from analyzer.chains.build import Chains
+from analyzer.events.schema import Cat
 from analyzer.findings import SEEN, finding, grade, share_of, spread
+from analyzer.index import exposure
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
-from analyzer.trace.schema import Cat
 from analyzer.units import plural
 
 NAME = "many-small-copies"

@@ -21,11 +21,11 @@ from collections.abc import Iterable, Mapping
 
 from analyzer import units
 from analyzer.analyses.kernels import Kernel, Kernels
-from analyzer.chains.build import Chains
+from analyzer.events.schema import Cat
 from analyzer.findings import finding, host_bound, take
 from analyzer.findings.low_occupancy_by_design import LOW
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
-from analyzer.trace.schema import Cat
 
 NAME = "occupancy-not-measured"
 LARGE = 0.1

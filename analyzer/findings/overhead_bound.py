@@ -39,11 +39,11 @@ from analyzer.analyses.compiled import Compiled
 from analyzer.analyses.kernels import Kernels
 from analyzer.analyses.launches import Launches
 from analyzer.analyses.overview import Overview
-from analyzer.chains import exposure
-from analyzer.chains.activity import Cause
-from analyzer.chains.build import Chains
 from analyzer.findings import HOLDS, SEEN, finding, named, share_of, spread, take
 from analyzer.findings.blocking_sync import cost
+from analyzer.index import exposure
+from analyzer.index.activity import Cause
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
 from analyzer.units import plural
 

@@ -29,13 +29,13 @@ import polars as pl
 
 from analyzer import units
 from analyzer.analyses.copies import CopyKinds
-from analyzer.chains import exposure
-from analyzer.chains.activity import Cause
-from analyzer.chains.build import Chains
-from analyzer.chains.vocabulary import PAGEABLE
+from analyzer.events.schema import Cat
 from analyzer.findings import SEEN, copied, finding, grade, share_of, take
+from analyzer.index import exposure
+from analyzer.index.activity import Cause
+from analyzer.index.build import Chains
+from analyzer.index.vocabulary import PAGEABLE
 from analyzer.model import Finding, Result
-from analyzer.trace.schema import Cat
 
 NAME = "pageable-copy"
 

@@ -28,10 +28,10 @@ from collections.abc import Iterable, Mapping
 from analyzer import units
 from analyzer.analyses.overview import Overview
 from analyzer.analyses.recording import Recording
-from analyzer.chains import exposure
-from analyzer.chains.activity import Cause
-from analyzer.chains.build import Chains
 from analyzer.findings import WORTH, finding, grade, share_of, take
+from analyzer.index import exposure
+from analyzer.index.activity import Cause
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
 
 NAME = "profiler-overhead"

@@ -30,8 +30,8 @@ from collections.abc import Iterable, Mapping
 
 from analyzer import units
 from analyzer.analyses.compiled import Compiled
-from analyzer.chains.build import Chains
 from analyzer.findings import WORTH, finding, share_of, take
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
 from analyzer.units import plural
 

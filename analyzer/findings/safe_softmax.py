@@ -23,9 +23,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from analyzer import units
-from analyzer.chains import exposure
-from analyzer.chains.build import Chains
 from analyzer.findings import SEEN, finding, grade, host_bound, share_of, spread
+from analyzer.index import exposure
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
 from analyzer.units import plural
 

@@ -31,10 +31,10 @@ import orjson
 
 from analyzer import units
 from analyzer.analyses.attention import Attention, AttentionCalls
-from analyzer.chains import exposure
-from analyzer.chains.build import Chains
-from analyzer.chains.kernel_names import decode
 from analyzer.findings import SEEN, WORTH, finding, grade, host_bound, share_of, take
+from analyzer.index import exposure
+from analyzer.index.build import Chains
+from analyzer.index.kernel_names import decode
 from analyzer.model import Finding, Result, Severity
 from analyzer.units import plural
 

@@ -29,8 +29,8 @@ import numpy as np
 import polars as pl
 
 from analyzer import units
-from analyzer.chains.build import Chains
 from analyzer.findings import finding, share_of, spread
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
 from analyzer.units import plural
 

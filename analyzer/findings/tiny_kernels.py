@@ -29,12 +29,12 @@ import polars as pl
 
 from analyzer import units
 from analyzer.analyses.launches import Launches
-from analyzer.chains import exposure
-from analyzer.chains.build import Call, Chains
+from analyzer.events.schema import Cat
 from analyzer.findings import HOLDS, finding, grade, named, share_of, take
 from analyzer.findings.overhead_bound import CAUSES
+from analyzer.index import exposure
+from analyzer.index.build import Call, Chains
 from analyzer.model import Finding, Result, Severity
-from analyzer.trace.schema import Cat
 
 NAME = "tiny-kernels"
 FUSABLE = ("elementwise", "copy", "reduction", "softmax", "normalisation", "optimizer")

@@ -27,9 +27,9 @@ from collections.abc import Iterable, Mapping
 
 from analyzer import units
 from analyzer.analyses.attention import AttentionCalls
-from analyzer.chains.build import Chains
 from analyzer.findings import SEEN, WORTH, finding, grade, host_bound, share_of, take
 from analyzer.findings.sdpa_math_backend import parts
+from analyzer.index.build import Chains
 from analyzer.model import Finding, Result, Severity
 from analyzer.units import plural
 

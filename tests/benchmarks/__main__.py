@@ -25,7 +25,7 @@ from tests.benchmarks.measure import Run, python, run
 _ORJSON = "import orjson\ngc.disable()\n# timed\nd = orjson.loads(open(sys.argv[1], 'rb').read())\n"
 _JSON = "import json\ngc.disable()\n# timed\nd = json.load(open(sys.argv[1], encoding='utf-8'))\n"
 _READ = (
-    "# timed\nfrom analyzer.trace.reader import read\n"
+    "# timed\nfrom analyzer.sources.kineto.read import read\n"
     "trace = read(sys.argv[1], jobs=int(sys.argv[2]) if sys.argv[2:] else None)\nprint(f'events={trace.events}')\n"
 )
 

@@ -7,9 +7,9 @@ import json
 import shutil
 from pathlib import Path
 
-from analyzer.trace.notes import Notes
-from analyzer.trace.raw import pieces
-from analyzer.trace.source import Source
+from analyzer.redact.raw import pieces
+from analyzer.sources.notes import Notes
+from analyzer.sources.stream import Source
 
 
 def plain(trace: Path, out: Path) -> Path:

@@ -16,7 +16,7 @@ from analyzer import pipeline
 from analyzer.budget import check, load, make, render
 from analyzer.budget.check import Outcome, Verdict
 from analyzer.errors import TraceError
-from analyzer.trace.reader import read
+from analyzer.sources.kineto.read import read
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -12,7 +12,7 @@ from analyzer import pipeline
 from analyzer.compare.changes import beyond, changes
 from analyzer.compare.report import compare
 from analyzer.compare.runs import Item, figures, unit_of
-from analyzer.trace.reader import read
+from analyzer.sources.kineto.read import read
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

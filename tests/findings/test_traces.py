@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from analyzer import pipeline
-from analyzer.trace.reader import read
+from analyzer.sources.kineto.read import read
 
 OURS = {
     # Hand-written attention: the scores cross memory for scale, mask and softmax. Only masked_fill clones its input.

@@ -1,0 +1,174 @@
+"""The typed frames of a trace for other tools: names readable, columns documented, written in a stream.
+
+One table below says what every column is: the frames are built from it, `tracecli schema events` prints
+it, and a test holds both together.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from analyzer.errors import TraceError
+from analyzer.events.schema import CONFIGS, Cat, Trace
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of an exported frame.
+
+    dtype    of Polars; Parquet, Arrow and CSV have their own words for it.
+    frames   which frames have it.
+    """
+
+    name: str
+    dtype: str
+    meaning: str
+    frames: tuple[str, ...] = ("events",)
+
+
+_BOTH = ("events", "host", "device")
+_HOST = ("events", "host")
+_WORK = ("events", "device")
+_MEMORY = ("memory",)
+
+#: In the order of the columns.
+COLUMNS = (
+    Column("side", "String", "host or device"),
+    Column(
+        "category",
+        "String",
+        "op, annotation, python, runtime, driver, overhead on the host; kernel, memcpy, memset on a device",
+        _BOTH,
+    ),
+    Column("name", "String", "of the operator, annotation, frame, call, kernel or copy, as recorded", _BOTH),
+    Column("ts_ns", "Int64", "start, ns from the first event (trace.base_ns of the report)", (*_BOTH, *_MEMORY)),
+    Column("dur_ns", "Int64", "duration, ns", _BOTH),
+    Column("pid", "String", "process, as the file spells it; of device work: the lane it was recorded on", _BOTH),
+    Column("tid", "String", "thread, as the file spells it; of device work: the stream's lane", _BOTH),
+    Column("process_name", "String", "from the trace's metadata; null: none", _BOTH),
+    Column("thread_name", "String", "from the trace's metadata; null: none", _BOTH),
+    Column("correlation", "Int64", "joins a call of the runtime or driver to the work it launched; null: none", _BOTH),
+    Column("shapes", "String", "input dims and types of an operator, as JSON; null: not recorded", _HOST),
+    Column("device", "Int32", "device of the work; null on the host", _WORK),
+    Column("stream", "Int64", "stream of the work; null: unknown, or on the host", _WORK),
+    Column("bytes", "Int64", "of a copy or memset; null: not recorded", _WORK),
+    Column("grid_x", "Int64", "launch configuration: blocks; null: not recorded", _WORK),
+    Column("grid_y", "Int64", "blocks", _WORK),
+    Column("grid_z", "Int64", "blocks", _WORK),
+    Column("block_x", "Int64", "launch configuration: threads of a block; null: not recorded", _WORK),
+    Column("block_y", "Int64", "threads of a block", _WORK),
+    Column("block_z", "Int64", "threads of a block", _WORK),
+    Column("registers", "Int64", "registers a thread", _WORK),
+    Column("shared_memory", "Int64", "bytes of shared memory a block, static and dynamic", _WORK),
+    Column("blocks_per_sm", "Float64", "grid blocks over SMs, as reported", _WORK),
+    Column("warps_per_sm", "Float64", "as reported", _WORK),
+    Column("occupancy", "Float64", "est. achieved occupancy, 0 to 100, as reported: 0 often means not measured", _WORK),
+    Column("device_type", "Int32", "c10::DeviceType: 0 CPU, 1 CUDA, 6 HIP, ...", _MEMORY),
+    Column("device_id", "Int32", "-1 for the CPU", _MEMORY),
+    Column("bytes", "Int64", "allocated; negative: freed", _MEMORY),
+    Column("allocated", "Int64", "bytes allocated after the event; null: not recorded", _MEMORY),
+    Column("reserved", "Int64", "bytes reserved after the event; null: not recorded", _MEMORY),
+)  # fmt: skip
+
+#: What each frame holds; rows keep the order of the file, the host's before the devices'.
+FRAMES = {
+    "events": "host and device events in one frame",
+    "host": "operators, annotations, Python frames, runtime and driver calls",
+    "device": "kernels, copies and memsets",
+    "memory": "instants of the allocator, where memory was recorded",
+}
+#: Suffix of a file -> what is written.
+SUFFIXES = {".parquet": "parquet", ".arrow": "ipc", ".ipc": "ipc", ".feather": "ipc", ".csv": "csv"}
+
+
+def columns(frame: str) -> tuple[Column, ...]:
+    """The columns of a frame, in order."""
+    return tuple(column for column in COLUMNS if frame in column.frames)
+
+
+def page(frame: str = "events") -> str:
+    """The columns of a frame as text."""
+    rows = columns(frame)
+    name = max(len(c.name) for c in rows)
+    dtype = max(len(c.dtype) for c in rows)
+    lines = [f"{frame}: {FRAMES[frame]}", ""]
+    lines += [f"{c.name:<{name}}  {c.dtype:<{dtype}}  {c.meaning}" for c in rows]
+    return "\n".join(lines) + "\n"
+
+
+def lazy(trace: Trace, frame: str = "events") -> pl.LazyFrame:
+    """A frame of a trace, with `columns(frame)`."""
+    import polars as pl
+
+    if frame == "memory":
+        return trace.memory.lazy().rename({"ts": "ts_ns"}).select(_cast("memory"))
+    parts = {"host": ("host",), "device": ("device",), "events": ("host", "device")}[frame]
+    frames = [_side(trace, side).select(_cast(frame, side)) for side in parts]
+    return frames[0] if len(frames) == 1 else pl.concat(frames)
+
+
+def _side(trace: Trace, side: str) -> pl.LazyFrame:
+    import polars as pl
+
+    names = pl.LazyFrame({"name": trace.names}).with_columns(key=pl.int_range(pl.len(), dtype=pl.Int32))
+    threads = trace.threads.lazy().with_columns(thread=pl.int_range(pl.len(), dtype=pl.Int32))
+    categories = pl.LazyFrame(
+        {"cat": [int(c) for c in Cat], "category": [c.name.lower() for c in Cat]}, schema_overrides={"cat": pl.UInt8}
+    )
+    events = (
+        (trace.host if side == "host" else trace.device).lazy().rename({"name": "key", "ts": "ts_ns", "dur": "dur_ns"})
+    )
+    events = _join(_join(_join(events, names, "key"), threads, "thread"), categories, "cat")
+    none = pl.col("correlation") == 0
+    events = events.with_columns(side=pl.lit(side), correlation=pl.when(~none).then("correlation"))
+    if side == "host":
+        texts = names.rename({"name": "text", "key": "shapes"})
+        return _join(events, texts, "shapes").drop("shapes").rename({"text": "shapes"})
+    configs = trace.configs.lazy().select(*CONFIGS).with_columns(config=pl.int_range(pl.len(), dtype=pl.Int32))
+    return _join(events, configs, "config").with_columns(stream=pl.when(pl.col("stream") != -1).then("stream"))
+
+
+def _join(events: pl.LazyFrame, table: pl.LazyFrame, key: str) -> pl.LazyFrame:
+    """Look a table up by its rows; the order of the events stays."""
+    return events.join(table, on=key, how="left", maintain_order="left")
+
+
+def _cast(frame: str, side: str | None = None) -> list[pl.Expr]:
+    """All columns of the frame, in order; null where a side has none of it."""
+    import polars as pl
+
+    own = {c.name for c in columns(side)} | {"side"} if side else {c.name for c in columns(frame)}
+    return [
+        (pl.col(c.name) if c.name in own else pl.lit(None)).cast(getattr(pl, c.dtype)).alias(c.name)
+        for c in columns(frame)
+    ]
+
+
+def write(trace: Trace, target: Path, frame: str = "events") -> None:
+    """Write a frame; the suffix of the file says how. Raises TraceError."""
+    import polars as pl
+
+    form = SUFFIXES.get(target.suffix.lower())
+    if form is None:
+        raise TraceError("no format has this suffix", str(target), f"use one of {', '.join(SUFFIXES)}")
+    rows = lazy(trace, frame)
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        if form == "parquet":
+            rows.sink_parquet(beside)
+        elif form == "ipc":
+            # Strings as every reader knows them: views are newer than pandas and Spark in use.
+            rows.sink_ipc(beside, compat_level=pl.CompatLevel.oldest())
+        else:
+            rows.sink_csv(beside)
+        os.replace(beside, target)
+    except OSError as e:
+        raise TraceError(f"cannot write: {e.strerror or e}", str(target)) from e
+    finally:
+        beside.unlink(missing_ok=True)
