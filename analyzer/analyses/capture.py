@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
-from analyzer import units
 from analyzer.index.build import Chains
-from analyzer.model import Metric, Section, Unit
+from analyzer.report.blocks import Block, Metric
+from analyzer.report.columns import Unit, column
+from analyzer.report.results import Result
 
 ORDER = 80
 
@@ -16,49 +16,38 @@ ORDER = 80
 STAMP = "tracecli_capture"
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """stamp: as recorded, empty if none. inflation: profiled / unprofiled step time, None if not measured."""
+class Capture(Result, frozen=True, kw_only=True):
+    SECTION = "capture"
+    TITLE = "How it was recorded"
 
-    stamp: Mapping[str, Any]
-    inflation: float | None
+    capture: Annotated[
+        Mapping[str, Any] | None,
+        column("", "the recorder's stamp, and `inflation`: profiled by unprofiled step time; null: no stamp"),
+    ]
 
-    def contract(self) -> dict[str, Any]:
-        return {"capture": {**self.stamp, "inflation": self.inflation} if self.stamp else None}
+    @property
+    def inflation(self) -> float | None:
+        """Profiled by unprofiled step time; None: not measured."""
+        return _number(self.capture or {}, "inflation")
 
-    def section(self, top: int) -> Section | None:
-        if not self.stamp:
-            return None
-        unprofiled, profiled = (
-            _number(self.stamp, "unprofiled_step_us"),
-            _number(self.stamp, "profiled_step_us"),
-        )
+    def blocks(self) -> Iterator[Block]:
+        if not self.capture:
+            return
+        for key in ("scenario", "torch"):
+            yield Metric(key, _text(self.capture, key), Unit.TEXT)
+        for title, key in (("step without the profiler", "unprofiled_step_us"), ("step with it", "profiled_step_us")):
+            us = _number(self.capture, key)
+            yield Metric(title, None if us is None else us * 1000, Unit.NS)
         note = "how far the profiler itself stretches a step: CPU times in this report are stretched likewise"
-        return Section(
-            "capture",
-            "How it was recorded",
-            metrics=(
-                Metric("scenario", _text(self.stamp, "scenario"), Unit.TEXT),
-                Metric("torch", _text(self.stamp, "torch"), Unit.TEXT),
-                Metric("step without the profiler", None if unprofiled is None else unprofiled * 1000, Unit.NS),
-                Metric("step with it", None if profiled is None else profiled * 1000, Unit.NS),
-                Metric("inflation", self.inflation, Unit.RATIO, note),
-            ),
-        )
-
-    def summary(self) -> str | None:
-        """A sentence for the trust line."""
-        if self.inflation is None:
-            return None
-        return f"the profiler stretched a step {units.ratio(self.inflation)}"
+        yield Metric("inflation", self.inflation, Unit.RATIO, note)
 
 
-def analyze(chains: Chains) -> Recording:
+def analyze(chains: Chains) -> Capture:
     stamp = chains.trace.header.extra.get(STAMP)
-    if not isinstance(stamp, Mapping):
-        return Recording({}, None)
+    if not isinstance(stamp, Mapping) or not stamp:
+        return Capture(capture=None)
     unprofiled, profiled = _number(stamp, "unprofiled_step_us"), _number(stamp, "profiled_step_us")
-    return Recording(stamp, profiled / unprofiled if profiled and unprofiled else None)
+    return Capture(capture={**stamp, "inflation": profiled / unprofiled if profiled and unprofiled else None})
 
 
 def _number(stamp: Mapping[str, Any], key: str) -> float | None:
