@@ -91,12 +91,11 @@ def period(line: Line) -> Ints | None:
         again = np.nonzero(known[place + 1 :] == known[place])[0][:_NEXT] + 1
         lags.append(again)
     for lag in np.unique(np.concatenate(lags)):
-        if lag < SHORTEST:
-            continue
         if count < REPEATS * lag:
             return None
         if np.mean(token[lag:] == token[:-lag]) >= EQUAL:
-            return np.arange(0, count, lag)
+            # One kernel over and over repeats at every lag: the shortest is what counts.
+            return np.arange(0, count, lag) if lag >= SHORTEST else None
     return None
 
 
