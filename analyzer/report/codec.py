@@ -85,6 +85,8 @@ def _plain(value: Any) -> Any:
 def _scaled(value: Any, scale: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_scaled(one, scale) for one in value]
+    if isinstance(value, Mapping):
+        return {str(key): _scaled(one, scale) for key, one in value.items()}
     return scale(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
