@@ -12,7 +12,7 @@ from msgspec import structs
 from analyzer.budget.load import Budget, FindingLimit, Limit, number
 from analyzer.budget.outcome import CHECK, Checked, CheckedLimit, Outcome, shown
 from analyzer.errors import TraceError
-from analyzer.report.columns import columns_of, members_of
+from analyzer.report.columns import keys_of
 from analyzer.report.document import Report
 from analyzer.report.findings import Severity
 from analyzer.report.names import Figure, UnknownName, resolve
@@ -192,8 +192,6 @@ def _with_next(line: CheckedLimit, limit: Limit, report: Report) -> CheckedLimit
 def _section(limit: Limit, report: Report) -> str:
     """The section that shows a figure, where this report has it."""
     for result in report.results:
-        kind = type(result)
-        keys = [what.key for what in (*columns_of(kind).values(), *members_of(kind).values())]
-        if limit.parts[0] in keys and (section := result.section()) is not None:
+        if limit.parts[0] in keys_of(type(result)) and (section := result.section()) is not None:
             return section.key
     return "all"

@@ -73,9 +73,7 @@ def _chosen(report: Report) -> Iterator[tuple[Figure, str, float, str]]:
             yield from group
 
 
-def _numbers(
-    report: Report, name: str, bound: str, room: float, note: str
-) -> Iterator[tuple[Figure, str, float, str]]:
+def _numbers(report: Report, name: str, bound: str, room: float, note: str) -> Iterator[tuple[Figure, str, float, str]]:
     """The figures of a name that this run can tell, and whose names can be written into TOML as they are."""
     for figure in resolve(report, parse(name)):
         if _number(figure.value) and all(part.isprintable() for part in figure.parts):

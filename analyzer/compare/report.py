@@ -57,7 +57,7 @@ class Runs(Result, frozen=True, kw_only=True):
         yield _side_by_side("counts", Unit.COUNT, [_line(a, b, field) for field in _COUNTS], a, b)
         words = [("verdict", a.verdict, b.verdict)]
         if a.attention or b.attention:
-            words.append(("attention", *(", ".join(r.attention) or "none" for r in (a, b))))
+            words.append(("attention", ", ".join(a.attention) or "none", ", ".join(b.attention) or "none"))
         yield Table(
             "in words",
             (

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from analyzer.analyses.annotations import Annotation, Annotations
-from analyzer.analyses.attention import AttentionCalls
+from analyzer.analyses.attention import Attention
 from analyzer.analyses.capture import Capture
 from analyzer.analyses.copies import Copies
 from analyzer.analyses.devices import Devices
@@ -152,7 +152,7 @@ def figures(run: Results, label: str, unit: UnitOfWork, *, profiled: bool = True
         pace_ns=max(known) if known else None,
         host_ns=host,
         idle_ns=sum(d.idle_ns for d in devices) / units if devices else None,
-        attention=tuple(sorted({a.backend for a in run[AttentionCalls].attention})),
+        attention=tuple(sorted({a.backend for a in run[Attention].attention})),
         findings=tuple(dict.fromkeys(f.name for f in run[Findings].findings)),
         inflation=_stamped(run, "inflation"),
         unprofiled_step_ns=plain,

@@ -17,6 +17,9 @@ from analyzer.report.columns import Row, Unit, columns_of, members_of
 
 R = TypeVar("R", bound=Row)
 
+#: Times beyond it do not fit 64 bits as ns.
+_MAX_US = float(1 << 53)
+
 
 def dump(row: Row) -> dict[str, Any]:
     """An object of plain values, ready for any JSON writer. What is no number becomes None."""
@@ -94,8 +97,9 @@ def _us(ns: float) -> float | None:
     return round(ns / 1000, 3) if math.isfinite(ns) else None
 
 
-def _ns(us: float) -> int:
-    return round(us * 1000)
+def _ns(us: float) -> float:
+    """Times that are out of range stay as they are, for the check to refuse."""
+    return round(us * 1000) if abs(us) < _MAX_US else us
 
 
 def _unscaled(row: type[Row], plain: Any) -> Any:

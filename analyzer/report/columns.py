@@ -120,6 +120,12 @@ def members_of(row: type[Row]) -> dict[str, Member]:
 
 
 @cache
+def keys_of(row: type[Row]) -> dict[str, Column | Member]:
+    """All that is declared of a row type by its key in JSON."""
+    return {what.key: what for what in _declared(row).values()}
+
+
+@cache
 def _declared(row: type[Row]) -> dict[str, Column | Member]:
     hints = typing.get_type_hints(row, include_extras=True)
     keys = zip(row.__struct_fields__, row.__struct_encode_fields__, strict=True)

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, NoReturn
 
 from analyzer.errors import TraceError
-from analyzer.report.columns import Column, Member, Row, Unit, columns_of, key_of, members_of
+from analyzer.report.columns import Column, Member, Row, Unit, key_of, keys_of
 from analyzer.report.document import Report
 from analyzer.units import clean
 
@@ -120,7 +120,7 @@ def resolve(report: Report, parts: Parts) -> list[Figure]:
 @cache
 def _declared(rows: tuple[type[Row], ...]) -> dict[str, Column | Member]:
     """What is declared under the keys of an object: of one row type, or of all that a report consists of."""
-    return {what.key: what for row in rows for what in (*columns_of(row).values(), *members_of(row).values())}
+    return {key: what for row in rows for key, what in keys_of(row).items()}
 
 
 def _inner(declared: Column | Member | None) -> tuple[type[Row], ...]:
