@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
 from typing import Any
 
 from analyzer.errors import TraceError
@@ -17,7 +16,7 @@ from analyzer.report import codec
 from analyzer.report.columns import keys_of
 from analyzer.report.document import SCHEMA_VERSION, Kind, Report
 from analyzer.report.results import Results
-from analyzer.sources.limits import HEAD, MAX_ELEMENT
+from analyzer.sources.limits import HEAD, MAX_SEARCH
 from analyzer.sources.notes import Notes
 from analyzer.sources.stream import Source
 
@@ -30,7 +29,6 @@ _SAVE = "save it again with this tracecli"
 _TOKEN = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(?:[ \t\r\n]*+(:|\Z))?|[{}\[\]]|"', re.DOTALL)
 
 
-@cache
 def kinds() -> dict[str, Kind]:
     """All kinds of report by name."""
     from analyzer.budget.outcome import CHECK
@@ -116,24 +114,25 @@ def _pieces(source: Source, seen: list[bytes]) -> Iterator[bytes]:
             yield seen[-1]
         if filled < size:
             return
-        size = min(2 * size, MAX_ELEMENT)
+        size *= 2
 
 
 def _is_report(pieces: Iterable[bytes]) -> bool:
     """By the first key that tells. Where none does in the head: go on while all keys could be a report's."""
     outer = _OuterKeys()
     found: list[bytes] = []
+    size = 0
     for piece in pieces:
+        size += len(piece)
         for key in outer.feed(piece):
             if key in _OF_TRACES or key == _VERSION.encode():
                 return key not in _OF_TRACES
             found.append(key)
-        if outer.ended or not _declared().issuperset(found):
+        if outer.ended or size > MAX_SEARCH or not _declared().issuperset(found):
             break
-    return bool(found) and _declared().issuperset(found)
+    return bool(found) and size <= MAX_SEARCH and _declared().issuperset(found)
 
 
-@cache
 def _declared() -> frozenset[bytes]:
     """Outermost keys of all kinds of report."""
     results = {result for kind in kinds().values() for result in kind.results}
@@ -167,4 +166,3 @@ class _OuterKeys:
                     return
             at = token.end()
         self._rest = text[at:]
-        self.ended = len(self._rest) > MAX_ELEMENT

@@ -11,6 +11,7 @@ from analyzer import units
 from analyzer.compare import changes as ch
 from analyzer.compare.lesson import best, lesson
 from analyzer.compare.runs import Run, UnitOfWork, figures, kernels, operators, unit_of, unprofiled
+from analyzer.report import codec
 from analyzer.report.blocks import Block, Cells, Note, Table, Value, cells, table
 from analyzer.report.columns import Name, Text, Unit, column, columns_of
 from analyzer.report.document import Headline, Kind, Report, Warnings
@@ -238,7 +239,8 @@ def compare(reports: Sequence[Results], labels: Sequence[str]) -> Report:
         runs=tuple(runs),
     )
     warnings = Warnings(warnings=tuple(_warnings(runs, unit)))
-    return Report(COMPARISON, Results([compared, warnings, Differences(differences=differences)]))
+    parts = (compared, warnings, Differences(differences=differences))
+    return Report(COMPARISON, Results(codec.as_read(part) for part in parts))
 
 
 def _warnings(runs: Sequence[Run], unit: UnitOfWork) -> Iterator[Warning]:

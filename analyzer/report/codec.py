@@ -44,6 +44,11 @@ def load(row: type[R], plain: Mapping[str, Any]) -> R:
     return msgspec.convert(_unscaled(row, plain), row, strict=True)
 
 
+def as_read(row: R) -> R:
+    """The row as it is when it was saved and read again: fractions of ns are gone, and shown figures are the same."""
+    return load(type(row), dump(row))
+
+
 def schema(rows: Sequence[type[Row]]) -> tuple[dict[str, Any], dict[str, Any]]:
     """JSON schema of an object that holds the keys of all `rows`: it, and the definitions that it refers to."""
     references, definitions = msgspec.json.schema_components(rows, ref_template="#/$defs/{name}")

@@ -174,9 +174,9 @@ class _Walk:
             self._is_group([*names, LENGTH])
         part = self.parts[at]
         if part == EVERY:
-            chosen = list(range(len(nodes)))
-        else:
-            chosen = [i for i, name in enumerate(names) if name == part and isinstance(nodes[i], Mapping)]
+            yield from self._every(nodes, names, rows, at, concrete)
+            return
+        chosen = [i for i, name in enumerate(names) if name == part and isinstance(nodes[i], Mapping)]
         column = _declared(rows).get(key)
         # A device goes by its id alone: a position would mean another one on a machine with some hidden.
         by_number = isinstance(column, Column) and column.whole
@@ -190,13 +190,25 @@ class _Walk:
             yield Figure((*concrete, LENGTH), len(nodes))
             return
         self._look_ahead(rows, at + 1)
-        if part == EVERY:
-            return
         choices = column.choices if isinstance(column, Column) else ()
         figure = _declared(rows).get(self.parts[-1])
         if part not in choices or at + 2 != len(self.parts) or not isinstance(figure, Column):
             raise self._unknown(at, dict.fromkeys([*names, *choices]), element=True)
         yield Figure((*concrete, *self.parts[at:]), self._of_nothing(figure, rows))
+
+    def _every(
+        self, nodes: list[Any], names: list[str], rows: tuple[type[Row], ...], at: int, concrete: Parts
+    ) -> Figures:
+        """The figures of those elements that have them: where none has, the name means nothing."""
+        self._look_ahead(rows, at + 1)
+        unknown: list[UnknownName] = []
+        for node, name in zip(nodes, names, strict=True):
+            try:
+                yield from list(self.figures(node, rows, at + 1, (*concrete, name)))
+            except UnknownName as e:
+                unknown.append(e)
+        if unknown and len(unknown) == len(nodes):
+            raise unknown[0]
 
     def _of_nothing(self, figure: Column, rows: tuple[type[Row], ...]) -> int | None:
         """A figure of one of a closed set (a cause, a part) that this run does not have: its sums are 0.
