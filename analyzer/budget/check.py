@@ -14,7 +14,7 @@ from analyzer.budget.load import Budget, FindingLimit, Limit, number
 from analyzer.budget.names import Contract, Figure, UnknownName, resolve, spell
 from analyzer.errors import TraceError
 from analyzer.model import Severity
-from analyzer.units import clean
+from analyzer.units import clean, shell_path
 
 #: Top-level key of the report -> section that shows it, where the two differ.
 _SECTIONS = {"links": "launches", "host_calls": "launches", "level_shifts": "spikes"}
@@ -220,7 +220,7 @@ def _finding(limit: FindingLimit, contract: Contract, path: str) -> Line:
         count,
         Verdict.BROKEN,
         clean(f"{first.get('name')}: {first.get('title')}" if key == "severity" else str(first.get("title"))),
-        next=f"tracecli explain {clean(str(first.get('name')))}",
+        next=f"tracecli explain {shlex.quote(clean(str(first.get('name'))))}",
     )
 
 
@@ -229,7 +229,7 @@ def _with_next(line: Line, limit: Limit, path: str) -> Line:
         return line
     section = _SECTIONS.get(limit.parts[0], limit.parts[0])
     only = section if section in _SHOWN else "all"
-    command = f"tracecli analyze {shlex.quote(clean(path))} --only {only}"
+    command = f"tracecli analyze {shell_path(path)} --only {only}"
     return Line(line.name, line.limit, line.value, line.verdict, line.reason, line.baseline, line.why, command)
 
 
