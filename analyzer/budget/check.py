@@ -17,7 +17,7 @@ from analyzer.report.document import Report
 from analyzer.report.findings import Severity
 from analyzer.report.names import Figure, UnknownName, resolve
 from analyzer.report.results import Results
-from analyzer.units import clean
+from analyzer.units import clean, shell_path
 
 
 def check(budget: Budget, report: Report, baseline: Report | None = None) -> Report:
@@ -185,7 +185,7 @@ def _finding(limit: FindingLimit, report: Report) -> CheckedLimit:
 def _with_next(line: CheckedLimit, limit: Limit, report: Report) -> CheckedLimit:
     if line.holds:
         return line
-    path = shlex.quote(clean(report.headline.path))
+    path = shell_path(report.headline.path)
     return structs.replace(line, next=f"tracecli analyze {path} --only {_section(limit, report)}")
 
 
