@@ -121,8 +121,7 @@ def describe(trace: Trace) -> Report:
         field: "recorded" if header.extra.get(flag) else "not recorded" for field, flag in _FLAGS.items()
     }
     facts = FileFacts(
-        # A file's name may be bytes that are no text; JSON is.
-        path=trace.path.encode("utf-8", "backslashreplace").decode(),
+        path=units.path_text(trace.path),
         format=trace.format,
         text=trace.bytes,
         producer=header.producer,

@@ -20,6 +20,11 @@ def clean(text: str) -> str:
     return _CONTROL.sub(lambda m: m[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text)
 
 
+def path_text(path: str) -> str:
+    """A file's name as text: it may be bytes that are none, and JSON holds nothing else."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
 def shell_path(path: str) -> str:
     """A file's name as a word of a command to copy: safe to show, one word to a shell, and no option."""
     text = clean(path)

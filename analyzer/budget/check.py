@@ -17,7 +17,7 @@ from analyzer.report.document import Report
 from analyzer.report.findings import Severity
 from analyzer.report.names import Figure, UnknownName, resolve
 from analyzer.report.results import Results
-from analyzer.units import clean, shell_path
+from analyzer.units import clean, path_text, shell_path
 
 
 def check(budget: Budget, report: Report, baseline: Report | None = None) -> Report:
@@ -35,7 +35,7 @@ def check(budget: Budget, report: Report, baseline: Report | None = None) -> Rep
         raise TraceError(first.what, budget.path, "\n  ".join(filter(None, [first.hint, what if more else None])))
     lines += [_finding(limit, report) for limit in budget.findings]
     holds = all(line.holds for line in lines)
-    checked = Checked(trace=report.headline.path, budget=budget.path, holds=holds, limits=tuple(lines))
+    checked = Checked(trace=report.headline.path, budget=path_text(budget.path), holds=holds, limits=tuple(lines))
     return Report(CHECK, Results([checked]))
 
 

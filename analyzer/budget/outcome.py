@@ -97,6 +97,7 @@ class Checked(Result, frozen=True, kw_only=True):
             cells("value", Unit.TEXT, lambda line: line.shown),
             "limit",
             cells("reason", Unit.TEXT, lambda line: line.reason or ""),
+            whole=True,
         )
         for line in self.broken:
             if line.why:
