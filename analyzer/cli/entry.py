@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import io
 import os
 import pkgutil
@@ -131,10 +131,11 @@ class _Commands(click.Group):
         return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(commands.__path__))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
-            return None
         name = cmd_name.replace("-", "_")
-        command: click.Command = getattr(importlib.import_module(f"{commands.__name__}.{name}"), name)
+        module = f"{commands.__name__}.{name}"
+        if "_" in cmd_name or not name.isidentifier() or importlib.util.find_spec(module) is None:
+            return None
+        command: click.Command = getattr(importlib.import_module(module), name)
         return command
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:

@@ -14,7 +14,6 @@ import click
 
 from analyzer.errors import TraceError
 from analyzer.output import Output
-from analyzer.units import clean, shell_path
 
 if TYPE_CHECKING:
     from analyzer.report.document import Report
@@ -25,12 +24,16 @@ _PIPED_WIDTH = 110
 
 def say(text: str) -> None:
     """A message on standard error: safe to show, whatever names are in it."""
+    from analyzer.units import clean
+
     # Where nobody can be told, the exit code still says it.
     with suppress(OSError):
         click.echo("\n".join(map(clean, text.split("\n"))), err=True)
 
 
 def wrote(path: Path) -> None:
+    from analyzer.units import shell_path
+
     say(f"wrote {shell_path(str(path))}")
 
 

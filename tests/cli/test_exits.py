@@ -70,7 +70,8 @@ def test_standard_input_is_read_for_a_dash(trace):
 @pytest.mark.parametrize(
     "arguments",
     [
-        [], ["analyze"], ["no-such-command"], ["analyze", "{trace}", "--no-such-option"],
+        [], ["analyze"], ["no-such-command"], ["__init__"], ["no.such"],
+        ["analyze", "{trace}", "--no-such-option"],
         ["analyze", "{trace}", "--format", "xml"], ["analyze", "{trace}", "--top", "0"],
         ["analyze", "{trace}", "--top", "many"], ["analyze", "{trace}", "--color", "pink"],
         ["analyze", "{trace}", "--only", "no-such-section"], ["analyze", "{trace}", "--only", ","],
