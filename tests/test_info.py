@@ -34,7 +34,9 @@ def test_what_a_trace_does_not_hold_is_not_available() -> None:
 
 def test_a_file_is_described_by_its_own_figures(tmp_path: Path) -> None:
     """Two steps of 100 µs; an operator, its launch and its kernel in each."""
-    events = [step(1, 0, 100), *chain("aten::mm", 10, 1, 40, 20), step(2, 100, 100), *chain("aten::mm", 110, 2, 140, 20)]
+    events = [
+        e for i in (0, 1) for e in (step(1 + i, 100 * i, 100), *chain("mm", 100 * i + 10, 1 + i, 100 * i + 40, 20))
+    ]
     report = describe(read(str(micro.write(tmp_path / "run.json", events)), jobs=1))
     facts = report.contract["info"]
     assert (facts["window_us"], facts["steps"], facts["first_step"], facts["last_step"]) == (

@@ -217,7 +217,10 @@ def compare(reports: Sequence[Results], labels: Sequence[str]) -> Report:
     """Compare two or more runs by the results of their reports. labels: a name for each, all different."""
     unit = unit_of(reports)
     plain = all(unprofiled(report, unit) for report in reports)
-    runs = [figures(one, units.path_text(label), unit, profiled=not plain) for one, label in zip(reports, labels, strict=True)]
+    runs = [
+        figures(one, units.path_text(label), unit, profiled=not plain)
+        for one, label in zip(reports, labels, strict=True)
+    ]
     winner = best(runs)
     base = runs[0]
     differences = tuple(

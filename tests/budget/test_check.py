@@ -185,7 +185,7 @@ def test_names_of_strangers_are_never_markup(form: str) -> None:
 
 def test_github_says_what_a_person_needs_at_the_budget_file() -> None:
     budget = load.from_table(
-        tomllib.loads("limits.launches.per_step = {max = 100, why = \"a token's, 5% more\"}"), "ci/budget.toml"
+        tomllib.loads('limits.launches.per_step = {max = 100, why = "a token\'s, 5% more"}'), "ci/budget.toml"
     )
     text = render(check.check(budget, toy.report(RUN)), "github", Options()).decode()
     assert text.splitlines() == [
@@ -251,7 +251,8 @@ def test_a_budget_has_what_a_run_can_tell(report: Any) -> None:
     One step; one kernel of 20 µs; two calls of 40 and 60 µs, of which the first launched it.
     """
     run = report([
-        micro.step(1, 0, 200), micro.annotation("token", 5, 40), *micro.chain("aten::mm", 10, 1, 40, 20), micro.annotation("token", 50, 60),
+        micro.step(1, 0, 200), micro.annotation("token", 5, 40), *micro.chain("aten::mm", 10, 1, 40, 20),
+        micro.annotation("token", 50, 60),
     ])  # fmt: skip
     lines = make.make(run).splitlines()
     figures = [line.partition(" = ")[0] for line in lines[lines.index("[limits]") :] if ".max = " in line]

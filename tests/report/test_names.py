@@ -27,7 +27,8 @@ CONTRACT: dict[str, Any] = {
         "longest": [{"duration_us": 9.0}, {"duration_us": 4.0}],
     },
     "kernels": [
-        {"name": "gemm<1.5>", "median_us": 2.0, "grid": [8, 4, 1]}, {"name": "7", "median_us": 3.0}, {"name": "b", "median_us": 4.0},
+        {"name": "gemm<1.5>", "median_us": 2.0, "grid": [8, 4, 1]}, {"name": "7", "median_us": 3.0},
+        {"name": "b", "median_us": 4.0},
     ],
     "annotations": [{"name": "decode_token", "cpu_us_median": 6.0}],
     "spikes": [],
