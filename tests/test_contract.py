@@ -12,9 +12,8 @@ import pytest
 from analyzer import pipeline
 from analyzer.index.activity import Cause
 from analyzer.index.vocabulary import Call
-from analyzer.model import Severity
-from analyzer.render import json as render_json
-from analyzer.render.schema import REPORT
+from analyzer.render import Options, render
+from analyzer.report.findings import Severity
 from analyzer.sources.kineto.read import read
 from tests import micro
 from tests.micro import (
@@ -32,6 +31,7 @@ from tests.micro import (
     step,
 )
 
+REPORT = pipeline.run_kind().schema()
 VALIDATOR = jsonschema.Draft202012Validator(REPORT)
 
 #: The keys that were promised, spelled out: renaming one breaks whoever reads the report.
@@ -170,7 +170,7 @@ def test_times_have_at_most_three_decimals(tmp_path, name):
 @pytest.mark.parametrize("name", TRACES)
 def test_the_rendered_report_is_the_contract(tmp_path, name):
     report = micro.report_of(tmp_path / "trace.json", TRACES[name][0], **TRACES[name][1])
-    text = render_json.render(report)
+    text = render(report, "json", Options())
     assert text.endswith(b"}\n")
     assert json.loads(text) == as_read(report.contract)
 
@@ -261,7 +261,9 @@ def test_one_step_can_be_analysed_alone(report):
 
 def test_rows_of_tables_do_not_cut_the_contract(report):
     micro_trace = [op(f"op{i}", 10 * i, 5) for i in range(30)]
-    assert len(report(micro_trace, top=3).contract["operators"]) == 30
+    found = report(micro_trace)
+    assert len(found.contract["operators"]) == 30
+    assert len(json.loads(render(found, "json", Options(top=3)))["operators"]) == 30
 
 
 # -- the traces beside the checkout ---------------------------------------------------------------------------------

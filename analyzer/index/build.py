@@ -20,7 +20,7 @@ from analyzer.index.bound import LATENCY_LIMIT_NS, Verdict, judge
 from analyzer.index.links import Links, link
 from analyzer.index.timeline import flatten
 from analyzer.index.vocabulary import Call, Role
-from analyzer.model import Warning
+from analyzer.report.findings import Warning
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -27,7 +27,7 @@ import orjson
 
 from analyzer import units
 from analyzer.errors import TraceError
-from analyzer.model import Warning
+from analyzer.report.findings import Warning
 from analyzer.redact import part
 from analyzer.redact.identity import KINDS, NAMES, Learned, Scrubber
 from analyzer.redact.part import Selection

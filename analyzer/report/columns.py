@@ -16,7 +16,7 @@ import typing
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, ClassVar, Union
+from typing import Annotated, Any, ClassVar, Literal, Union
 
 import msgspec
 
@@ -114,10 +114,11 @@ def members_of(row: type[Row]) -> dict[str, Member]:
 @cache
 def _declared(row: type[Row]) -> dict[str, Column | Member]:
     hints = typing.get_type_hints(row, include_extras=True)
-    return {field: _read(field, hints[field]) for field in row.__struct_fields__}
+    keys = zip(row.__struct_fields__, row.__struct_encode_fields__, strict=True)
+    return {field: _read(field, key, hints[field]) for field, key in keys}
 
 
-def _read(field: str, hint: Any) -> Column | Member:
+def _read(field: str, key: str, hint: Any) -> Column | Member:
     extra: dict[str, Any] = {}
     doc = ""
     nested: type[Row] | None = None
@@ -136,13 +137,13 @@ def _read(field: str, hint: Any) -> Column | Member:
             todo += [a for a in typing.get_args(one) if a is not Ellipsis]
         elif isinstance(one, type) and issubclass(one, Row):
             nested = one
-        elif origin is not None or one is Any or one in (dict, object):
+        elif origin is not Literal and (origin is not None or one is Any or one in (dict, object)):
             free = True
     if nested is not None or free:
-        return Member(key_of(field), nested)
+        return Member(key, nested)
     return Column(
         field,
-        key_of(field),
+        key,
         extra.get("unit", Unit.TEXT),
         extra.get("title", ""),
         doc,

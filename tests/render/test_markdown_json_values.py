@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 
-from analyzer.model import Column, Section, Table, Unit
-from analyzer.render import cells, markdown
-from analyzer.render import json as render_json
-from tests.render.samples import hard, of_micro_trace
+from analyzer.render import Options, markdown, render
+from analyzer.report import values
+from analyzer.report.blocks import Section, Table
+from analyzer.report.columns import Unit
+from tests.render.samples import columns, hard, of_micro_trace, shaped
+
+
+def page(report):
+    return render(report, "markdown", Options(only=("all",))).decode()
 
 # -- Markdown ------------------------------------------------------------------------------------------------
 
@@ -19,14 +23,14 @@ from tests.render.samples import hard, of_micro_trace
 def test_the_page_looks_like_its_snapshot(tmp_path, snapshot):
     report = of_micro_trace(tmp_path)
     wanted = [s for s in report.sections if s.key in ("gaps", "launches", "operators", "spikes")]
-    snapshot("markdown", markdown.render(replace(report, sections=wanted)))
+    snapshot("markdown", page(shaped(report, headline=report.headline, sections=wanted)))
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head():
     """A bar in a name is no border: only those that no backslash escapes are."""
-    table = next(s for s in hard().sections if s.key == "b").tables[0]
-    lines = [line for line in markdown.table(table).splitlines() if line.startswith("|")]
-    assert len(lines) == 2 + len(table.rows)
+    table = next(s for s in hard().sections if s.key == "b").blocks[0]
+    lines = [line for line in markdown.table(table, 100).splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + table.most
     assert {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in lines} == {len(table.columns) + 1}
 
 
@@ -37,7 +41,7 @@ def test_markup_characters_of_a_name_are_escaped(character):
 
 
 def test_no_html_and_no_control_character_comes_through():
-    text = markdown.render(hard())
+    text = page(hard())
     assert "<" not in text
     assert re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text) is None
 
@@ -49,13 +53,13 @@ def test_a_backslash_before_markup_does_not_undo_the_escape():
 
 
 def test_a_name_cannot_start_a_line_of_its_own():
-    text = markdown.render(hard())
+    text = page(hard())
     assert not re.search(r"^# title", text, re.MULTILINE)
 
 
 def test_hidden_rows_are_counted():
-    table = Table("Things", (Column("name", Unit.NAME),), (("a",),), hidden=1234)
-    assert "1,234 more rows" in markdown.table(table)
+    table = Table("Things", columns(("name", Unit.NAME)), (("a",),) * 1235)
+    assert "1,234 more rows" in markdown.table(table, 1)
 
 
 # -- JSON ----------------------------------------------------------------------------------------------------------
@@ -63,12 +67,12 @@ def test_hidden_rows_are_counted():
 
 def test_names_come_through_json_whole():
     report = hard()
-    assert json.loads(render_json.render(report))["names"] == report.contract["names"]
+    assert json.loads(render(report, "json", Options()))["names"] == report.contract["names"]
 
 
 def test_json_holds_no_character_that_a_terminal_obeys():
     """Somebody will print it: control and bidirectional characters are escaped, as JSON allows."""
-    text = render_json.render(hard()).decode()
+    text = render(hard(), "json", Options()).decode()
     assert re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]", text) is None
 
 
@@ -92,13 +96,13 @@ def test_json_holds_no_character_that_a_terminal_obeys():
     ],
 )
 def test_a_value_is_written_by_its_unit(value, unit, text):
-    assert cells.text(value, unit) == text
+    assert values.text(value, unit) == text
 
 
 def test_every_unit_can_be_written():
-    assert all(isinstance(cells.text(1, unit), str) for unit in Unit)
+    assert all(isinstance(values.text(1, unit), str) for unit in Unit)
 
 
 def test_sections_without_anything_do_no_harm():
-    text = markdown.render(replace(hard(), sections=(Section("x", "Empty"),), findings=(), warnings=()))
+    text = page(shaped(hard(), sections=(Section("x", "Empty", ()),)))
     assert "## Empty" in text

@@ -6,18 +6,19 @@ before the launch > launch call > kernel. Chains with the same path of names are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 
-from analyzer import units
 from analyzer.events.schema import Cat
 from analyzer.index.build import Chains
 from analyzer.index.tree import take
 from analyzer.index.vocabulary import Call
-from analyzer.model import Column, Section, Table, Unit
+from analyzer.report.blocks import Block, cells, table
+from analyzer.report.columns import Count, MeanNs, Name, Ns, Row, Unit, column
+from analyzer.report.results import Result
 
 ORDER = 35
 
@@ -27,98 +28,69 @@ MOST = 200
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """path: annotations, the module and operators, outermost first. host_calls: names before the launch, in order,
-    and their kinds as `vocabulary.Call` has them.
+class Pattern(Row, frozen=True, kw_only=True):
+    """Chains with the same path of names. Medians are of a chain."""
 
-    cpu_ns      median time of the innermost operator, its own and its calls'.
-    latency_ns  median of device start - start of the launch call, None if unlinked.
-    Times in ns; `device_total_ns` over all chains.
-    """
+    path: Annotated[
+        tuple[str, ...], column("", "steps and annotations, the module and operators, outermost first; []: unlinked")
+    ]
+    count: Annotated[Count, column("count", "chains")]
+    host_calls: Annotated[tuple[str, ...], column("", "calls of the operator before the launch, in order")]
+    host_call_kinds: Annotated[tuple[str, ...], column("", "kinds of `host_calls`, as `host_calls[].kind` has them")]
+    launch: Annotated[Name | None, column("", "the launch call; null: not linked")]
+    device_work: Annotated[Name, column("device work", "the kernel, copy or fill")]
+    cpu_ns_median: Annotated[
+        MeanNs | None,
+        column("CPU", "time of the innermost operator, its own and its calls'; null: launched by none"),
+    ]
+    device_ns_median: Annotated[MeanNs, column("device", "duration of the device work")]
+    device_ns_max: Annotated[Ns, column("max", "longest duration of the device work")]
+    device_ns_total: Annotated[Ns, column("", "sum over all chains")]
+    latency_ns_median: Annotated[
+        MeanNs | None,
+        column("latency", "start of the launch call to start of the work; null: not linked, or clock skew alone"),
+    ]
 
-    path: tuple[str, ...]
-    count: int
-    host_calls: tuple[str, ...]
-    host_call_kinds: tuple[str, ...]
-    launch: str | None
-    device_work: str
-    cpu_ns: float | None
-    device_ns: float
-    device_max_ns: int
-    device_total_ns: int
-    latency_ns: float | None
 
+class ChainPatterns(Result, frozen=True, kw_only=True):
+    SECTION = "chains"
+    TITLE = "Dispatch chains"
 
-@dataclass(frozen=True, slots=True)
-class Patterns:
-    rows: tuple[Pattern, ...]  # most device time first
-    distinct: int
+    chains: tuple[Pattern, ...]  # most device time first
+    chain_patterns: Annotated[Count, column("", "different patterns, those beyond the listed ones included")]
 
-    def contract(self) -> dict[str, Any]:
-        return {
-            "chains": [
-                {
-                    "path": list(p.path),
-                    "count": p.count,
-                    "host_calls": list(p.host_calls),
-                    "launch": p.launch,
-                    "device_work": p.device_work,
-                    "cpu_us_median": units.us(p.cpu_ns),
-                    "device_us_median": units.us(p.device_ns),
-                    "device_us_max": units.us(p.device_max_ns),
-                    "device_us_total": units.us(p.device_total_ns),
-                    "latency_us_median": units.us(p.latency_ns),
-                }
-                for p in self.rows
-            ]
-        }
-
-    def section(self, top: int) -> Section | None:
-        if not self.rows:
-            return None
-        table = Table(
+    def blocks(self) -> Iterator[Block]:
+        if not self.chains:
+            return
+        note = "medians per chain, with the device's max; CPU: the operator's own time with the calls it makes"
+        if more := self.chain_patterns - len(self.chains):
+            note += f"; {more:,} patterns with less device time are not listed"
+        yield table(
             "Dispatch chains",
-            (
-                Column("operator", Unit.NAME),
-                Column("calls before", Unit.TEXT),
-                Column("launched by", Unit.NAME),
-                Column("device work", Unit.NAME),
-                Column("count", Unit.COUNT),
-                Column("CPU", Unit.NS),
-                Column("latency", Unit.NS),
-                Column("device", Unit.NS),
-                Column("max", Unit.NS),
-            ),
-            tuple(
-                (
-                    p.path[-1] if p.path else "(no operator)",
-                    _counted(p.host_call_kinds),
-                    p.launch or "n/a: not linked",
-                    p.device_work,
-                    p.count,
-                    p.cpu_ns,
-                    p.latency_ns,
-                    p.device_ns,
-                    p.device_max_ns,
-                )
-                for p in self.rows[:top]
-            ),
-            hidden=max(0, self.distinct - top),
-            note="medians per chain, with the device's max; CPU: the operator's own time with the calls it makes",
+            Pattern,
+            self.chains,
+            cells("operator", Unit.NAME, lambda p: p.path[-1] if p.path else "(no operator)"),
+            cells("calls before", Unit.TEXT, lambda p: _counted(p.host_call_kinds)),
+            cells("launched by", Unit.NAME, lambda p: p.launch or "n/a: not linked"),
+            "device_work",
+            "count",
+            "cpu_ns_median",
+            "latency_ns_median",
+            "device_ns_median",
+            "device_ns_max",
+            note=note,
         )
-        return Section("chains", "Dispatch chains", tables=(table,))
 
 
 def _counted(kinds: tuple[str, ...]) -> str:
-    """Host calls before a launch by kind: `2 occupancy, 1 attribute`; the contract has their names."""
+    """Host calls before a launch by kind: `2 occupancy, 1 attribute`; the JSON has their names."""
     counts: dict[str, int] = {}
     for kind in kinds:
         counts[kind] = counts.get(kind, 0) + 1
     return ", ".join(f"{n} {kind}" for kind, n in sorted(counts.items(), key=lambda item: -item[1]))
 
 
-def analyze(chains: Chains) -> Patterns:
+def analyze(chains: Chains) -> ChainPatterns:
     host = chains.host
     path = chains.path_id
     before = _calls_before(chains)
@@ -168,14 +140,14 @@ def analyze(chains: Chains) -> Patterns:
                 host_call_kinds=tuple(Call(kind).name.lower() for kind in chains.call[calls]),
                 launch=None if r["call"] < 0 else text[r["call"]],
                 device_work=text[r["name"]],
-                cpu_ns=r["cpu"],
-                device_ns=r["device"],
-                device_max_ns=r["longest"],
-                device_total_ns=r["total"],
-                latency_ns=r["latency"],
+                cpu_ns_median=r["cpu"],
+                device_ns_median=r["device"],
+                device_ns_max=r["longest"],
+                device_ns_total=r["total"],
+                latency_ns_median=r["latency"],
             )
         )
-    return Patterns(tuple(rows), grouped.height)
+    return ChainPatterns(chains=tuple(rows), chain_patterns=grouped.height)
 
 
 def _path(chains: Chains, launch: int, module: int) -> tuple[str, ...]:

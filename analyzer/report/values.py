@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from analyzer import units
-from analyzer.model import Unit, Value
+from analyzer.report.blocks import Value
+from analyzer.report.columns import Unit
 
 _FORMATS: dict[Unit, Callable[[float], str]] = {
     Unit.COUNT: units.count,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from analyzer.analyses.chains import MOST, analyze
 from tests.micro import annotation, call, kernel, launch, op, step
 
 
@@ -23,6 +24,7 @@ def test_a_chain_is_the_whole_way_from_the_step_to_the_kernel(contract):
     (row,) = chains_of(contract, micro)
     assert row["path"] == ["ProfilerStep", "forward", "aten::linear", "aten::addmm"]
     assert row["host_calls"] == ["cudaFuncGetAttributes", "cudaOccupancyMaxActiveClusters"]
+    assert row["host_call_kinds"] == ["attribute", "occupancy"]
     assert (row["launch"], row["device_work"], row["count"]) == ("cuLaunchKernelEx", "gemm", 1)
     assert (row["cpu_us_median"], row["latency_us_median"], row["device_us_median"]) == (30, 25, 20)
 
@@ -119,3 +121,12 @@ def test_the_counts_of_all_patterns_add_up_to_the_device_work(contract):
     for corr in range(1, 8):
         micro += [launch("cudaLaunchKernel", 10 * corr, 1, corr), kernel(f"k{corr % 3}", 10 * corr + 4, 2, corr)]
     assert sum(row["count"] for row in chains_of(contract, micro)) == 8
+
+
+def test_patterns_beyond_the_listed_ones_are_counted_and_said(chains):
+    """Each kernel has a name of its own: MOST + 5 patterns, of which the 5 shortest are not listed."""
+    found = analyze(chains([kernel(f"k{i}", 1000 * i, 10 + i) for i in range(MOST + 5)]))
+    assert (len(found.chains), found.chain_patterns) == (MOST, MOST + 5)
+    assert min(p.device_ns_total for p in found.chains) == 15_000
+    (table,) = found.blocks()
+    assert table.note.endswith("5 patterns with less device time are not listed")
