@@ -20,7 +20,7 @@ ORDER = 76
 LISTED = 10
 
 
-class Allocator(Row, frozen=True, kw_only=True):
+class AllocatingOperator(Row, frozen=True, kw_only=True):
     name: Annotated[Name, column("operator", "operator or annotation that made the calls")]
     calls: Annotated[Count, column("calls", "of the driver's memory manager")]
 
@@ -34,7 +34,7 @@ class Traffic(Row, frozen=True, kw_only=True):
     freeing: Annotated[Durations | None, column("", "calls that free; null: none")]
     late_share: Annotated[Share | None, column("late", "of their time in the window's second half; null: no calls")]
     exposed_ns: Annotated[Ns, column("exposed", "of their time, what the device waited for, each moment once")]
-    operators: Annotated[tuple[Allocator, ...], column("", "who made them; at most 10")]
+    operators: Annotated[tuple[AllocatingOperator, ...], column("", "who made them; at most 10")]
 
 
 class Allocations(Result, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ def analyze(chains: Chains) -> Allocations:
     )
 
 
-def _operators(chains: Chains, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[Allocator, ...]:
+def _operators(chains: Chains, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[AllocatingOperator, ...]:
     holders = chains.holder[rows]
     counted = (
         pl.DataFrame({"name": chains.host.name[holders[holders >= 0]]})
@@ -70,6 +70,6 @@ def _operators(chains: Chains, rows: np.ndarray[tuple[int], np.dtype[np.int64]])
         .head(LISTED)
     )
     return tuple(
-        Allocator(name=name, calls=calls)
+        AllocatingOperator(name=name, calls=calls)
         for name, calls in zip(chains.text(counted["name"]), counted["calls"], strict=True)
     )

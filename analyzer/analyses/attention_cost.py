@@ -68,20 +68,22 @@ class Inputs(Row, frozen=True, kw_only=True):
     products: Annotated[tuple[str, ...], column("products", "number formats of the matrix products inside")]
 
 
-class Cost(Row, frozen=True, kw_only=True):
+class AttentionCosts(Row, frozen=True, kw_only=True):
     mask: Annotated[MaskBuilds | None, column("", "null: no triangle is made inside another event")]
     guard: Annotated[Guard | None, column("", "null: no _safe_softmax")]
     inputs: Annotated[Inputs | None, column("", "null: no scaled_dot_product_attention")]
 
 
 class AttentionCost(Result, frozen=True, kw_only=True):
-    attention_cost: Cost
+    attention_cost: AttentionCosts
 
 
 def analyze(chains: Chains) -> AttentionCost:
     work = chains.device.filter(pl.col("launch").is_not_null())
     return AttentionCost(
-        attention_cost=Cost(mask=_mask(chains, work), guard=_guard(chains, work), inputs=_inputs(chains, work))
+        attention_cost=AttentionCosts(
+            mask=_mask(chains, work), guard=_guard(chains, work), inputs=_inputs(chains, work)
+        )
     )
 
 

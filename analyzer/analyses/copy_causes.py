@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 ORDER = 57
 
-#: Below this a copy's time is its set-up, not its bytes: PCIe moves 64 KiB in about 2 µs.
-SMALL_BYTES = 64 * 1024
 #: Places of small copies that are listed, the most copies first.
 PLACES = 100
 _LAYOUT = r"^aten::(?:reshape|contiguous)$"
@@ -85,19 +83,21 @@ class SmallCopies(Row, frozen=True, kw_only=True):
     places: Annotated[tuple[SmallPlace, ...], column("", "the most copies first; at most 100")]
 
 
-class Causes(Row, frozen=True, kw_only=True):
+class CopyReasons(Row, frozen=True, kw_only=True):
     clones: Annotated[tuple[Clone, ...], column("", "the costliest first")]
     bias: Annotated[Bias | None, column("", "null: no addmm copies its bias")]
     small: SmallCopies
 
 
 class CopyCauses(Result, frozen=True, kw_only=True):
-    copy_causes: Causes
+    copy_causes: CopyReasons
 
 
 def analyze(chains: Chains) -> CopyCauses:
-    work = chains.device.with_columns(kind=exposure.kinds(chains)).filter(pl.col("launch").is_not_null())
-    return CopyCauses(copy_causes=Causes(clones=_clones(chains, work), bias=_bias(chains, work), small=_small(chains)))
+    work = chains.device.with_columns(kind=chains.kind).filter(pl.col("launch").is_not_null())
+    return CopyCauses(
+        copy_causes=CopyReasons(clones=_clones(chains, work), bias=_bias(chains, work), small=_small(chains))
+    )
 
 
 def _clones(chains: Chains, work: pl.DataFrame) -> tuple[Clone, ...]:
@@ -188,7 +188,7 @@ def _bias(chains: Chains, work: pl.DataFrame) -> Bias | None:
 
 def _small(chains: Chains) -> SmallCopies:
     small = chains.device.filter(
-        (pl.col("cat") == int(Cat.MEMCPY)) & (pl.col("bytes") < SMALL_BYTES) & pl.col("launch").is_not_null()
+        (pl.col("cat") == int(Cat.MEMCPY)) & (pl.col("bytes") < exposure.SMALL_BYTES) & pl.col("launch").is_not_null()
     )
     launch = small["launch"].to_numpy()
     holder = chains.holder[launch]
@@ -197,7 +197,7 @@ def _small(chains: Chains) -> SmallCopies:
         mine &= chains.host.nearest(exposure.operators(chains, _EXPLAINED))[launch] < 0
     small = small.filter(pl.Series(mine))
     return SmallCopies(
-        below_bytes=SMALL_BYTES,
+        below_bytes=exposure.SMALL_BYTES,
         count=small.height,
         device_ns=int(exposure.once(small).sum()),
         waited_ns=exposure.waited(chains, launch[mine]),

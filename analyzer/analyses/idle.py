@@ -11,9 +11,9 @@ from typing import Annotated, ClassVar
 import polars as pl
 
 from analyzer.index import exposure
-from analyzer.index.activity import Cause
+from analyzer.index.activity import Cause, CauseKey
 from analyzer.index.build import Chains
-from analyzer.report.columns import Count, Name, Ns, Row, Text, column
+from analyzer.report.columns import Count, Name, Ns, Row, column
 from analyzer.report.durations import Durations
 from analyzer.report.results import Result
 
@@ -53,7 +53,7 @@ class IdleCause(Row, frozen=True, kw_only=True):
 
     IDENTITY: ClassVar[str] = "cause"
 
-    cause: Annotated[Text, column("cause", "as in `gaps.by_cause`")]
+    cause: Annotated[CauseKey, column("cause", "as in `gaps.by_cause`")]
     ns: Annotated[Ns, column("idle", "in the window, of launch latency at most 1 ms a launch", bar=True)]
     gaps_ns: Annotated[Ns, column("in gaps", "of it between the first and the last device work")]
     owners: Annotated[tuple[IdleOwner, ...], column("", "who the device waited for, the most first; at most 100")]
@@ -69,7 +69,7 @@ class LongestPause(Row, frozen=True, kw_only=True):
     ns: Annotated[Ns, column("idle", "within one gap, or before the first device work")]
 
 
-class IdleTime(Row, frozen=True, kw_only=True):
+class HostIdle(Row, frozen=True, kw_only=True):
     by_cause: tuple[IdleCause, ...]
     longest_pause: Annotated[LongestPause | None, column("", "of dispatch, compiled code and Python; null: none")]
 
@@ -77,23 +77,23 @@ class IdleTime(Row, frozen=True, kw_only=True):
 class Idle(Result, frozen=True, kw_only=True):
     """Idle time of the window: the host's side of it."""
 
-    idle: IdleTime
+    idle: HostIdle
 
 
 def analyze(chains: Chains) -> Idle:
     owned = exposure.idle(chains)
     total = owned.group_by("cause").agg(pl.col("ns").sum()).sort(["ns", "cause"], descending=[True, False])
-    gaps = exposure.gaps_by_cause(chains).sort("ns", "gap", descending=[True, False])
+    gaps = chains.gap_causes.sort("ns", "gap", descending=[True, False])
     rows = tuple(
         _cause(chains, Cause(cause), ns, *(some.filter(pl.col("cause") == cause) for some in (owned, gaps)))
         for cause, ns in total.iter_rows()
     )
-    return Idle(idle=IdleTime(by_cause=rows, longest_pause=_longest(chains)))
+    return Idle(idle=HostIdle(by_cause=rows, longest_pause=_longest(chains)))
 
 
 def _cause(chains: Chains, cause: Cause, ns: int, owned: pl.DataFrame, gaps: pl.DataFrame) -> IdleCause:
     mostly = gaps.filter(pl.col("ns") * 2 > pl.col("end") - pl.col("start"))
-    place = exposure.place(chains, mostly) or exposure.place(chains, chains.edges)
+    place = exposure.place(chains, gaps) or exposure.place(chains, _edges(chains, cause))
     return IdleCause(
         cause=cause.key,
         ns=ns,
@@ -102,6 +102,14 @@ def _cause(chains: Chains, cause: Cause, ns: int, owned: pl.DataFrame, gaps: pl.
         mostly=Durations.of(mostly["end"] - mostly["start"]),
         ended_by=_ended(chains, mostly),
         place=Place(frame=place.frame, count=place.count) if place else None,
+    )
+
+
+def _edges(chains: Chains, cause: Cause) -> pl.DataFrame:
+    """Lead-ins with time of a cause."""
+    mine = chains.edge_pieces.filter(pl.col("cause") == int(cause)).select("gap").unique()
+    return (
+        chains.edges.with_row_index("gap").with_columns(pl.col("gap").cast(pl.Int64)).join(mine, on="gap", how="semi")
     )
 
 

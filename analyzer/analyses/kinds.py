@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar
 
 import polars as pl
 
-from analyzer.index import exposure
 from analyzer.index.build import Chains
 from analyzer.report.columns import Count, Name, Ns, Row, Text, column
 from analyzer.report.results import Result
@@ -40,7 +39,7 @@ class Kinds(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> Kinds:
-    work = chains.device.select("launch", "dur").with_columns(kind=exposure.kinds(chains))
+    work = chains.device.select("launch", "dur").with_columns(kind=chains.kind)
     linked = work.drop_nulls("launch")
     holder = chains.holder[linked["launch"].to_numpy()]
     owners = (

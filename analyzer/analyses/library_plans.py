@@ -70,6 +70,4 @@ def analyze(chains: Chains) -> LibraryPlans:
 def _plan(chains: Chains, text: str, name: int, calls: int, excess: float) -> Plan:
     rows = np.nonzero((chains.cat == Cat.OP) & (chains.host.name == name))[0]
     # At most what is usual for it: the first call also loads and tunes, which `first_use` counts.
-    return Plan(
-        name=text, calls=calls, excess_ns=excess, exposed_ns=exposure.waited(chains, rows, max(excess, 0.0))
-    )
+    return Plan(name=text, calls=calls, excess_ns=excess, exposed_ns=exposure.waited(chains, rows, max(excess, 0.0)))

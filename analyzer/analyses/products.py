@@ -58,7 +58,13 @@ def analyze(chains: Chains) -> Products:
             "tensor_cores": [d.tensor_cores for _, d in decoded],
             "could": [bool((capable or _NEW.search(text)) and not _VECTOR.search(text)) for text, _ in decoded],
         },
-        schema_overrides={"text": pl.String, "precision": pl.String, "tensor_cores": pl.Boolean},
+        schema_overrides={
+            "text": pl.String,
+            "product": pl.Boolean,
+            "precision": pl.String,
+            "tensor_cores": pl.Boolean,
+            "could": pl.Boolean,
+        },
     ).filter("product")
     mine = work.join(names, on="name", maintain_order="left")
     key = ["precision", "tensor_cores", "could"]

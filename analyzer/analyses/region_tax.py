@@ -32,17 +32,19 @@ class GraphInputs(Row, frozen=True, kw_only=True):
     device_ns: Annotated[Ns, column("device", "time in which such a copy ran, each moment once")]
 
 
-class Tax(Row, frozen=True, kw_only=True):
+class RegionTaxes(Row, frozen=True, kw_only=True):
     calls: Annotated[Durations | None, column("", "the regions' own time in each call; null: no region")]
     guards_ns: Annotated[Ns, column("guards", "all guard lookups, less the profiler's time in them")]
-    exposed: Annotated[Durations | None, column("", "of each call's own time, what the device waited for; null: no region")]
+    exposed: Annotated[
+        Durations | None, column("", "of each call's own time, what the device waited for; null: no region")
+    ]
     exposed_ns: Annotated[Ns, column("exposed", "of own time and guards, what the device waited for, each moment once")]
     host_ahead: Annotated[bool, column("", "the usual call launches more device time than it takes the host")]
     graph_inputs: Annotated[GraphInputs | None, column("", "null: no region replays a graph")]
 
 
 class RegionTax(Result, frozen=True, kw_only=True):
-    region_tax: Tax
+    region_tax: RegionTaxes
 
 
 def analyze(chains: Chains) -> RegionTax:
@@ -57,7 +59,7 @@ def analyze(chains: Chains) -> RegionTax:
     both = np.concatenate([regions, lookups])
     most = np.concatenate([tax, length[lookups]])
     return RegionTax(
-        region_tax=Tax(
+        region_tax=RegionTaxes(
             calls=Durations.of(pl.Series(tax)),
             guards_ns=guards,
             exposed=Durations.of(pl.Series(exposed)),
@@ -84,7 +86,7 @@ def _graph_inputs(chains: Chains, regions: Rows) -> GraphInputs | None:
     wanted = np.zeros(host.height, bool)
     wanted[replays] = True
     region = host.nearest(wanted)
-    work = chains.device.with_columns(kind=exposure.kinds(chains)).filter(
+    work = chains.device.with_columns(kind=chains.kind).filter(
         pl.col("launch").is_not_null() & (pl.col("kind") == "copy")
     )
     launch = work["launch"].to_numpy()

@@ -54,7 +54,7 @@ class SmallKernels(Result, frozen=True, kw_only=True):
 
 def analyze(chains: Chains) -> SmallKernels:
     call = _launch_call(chains)
-    linked = chains.device.with_row_index("row").with_columns(kind=exposure.kinds(chains))
+    linked = chains.device.with_row_index("row").with_columns(kind=chains.kind)
     linked = linked.filter(pl.col("launch").is_not_null() & (pl.col("cat") == int(Cat.KERNEL)))
     # What a graph launches costs the host nothing more.
     single = pl.Series(chains.call[linked["launch"].to_numpy()] != Call.GRAPH)

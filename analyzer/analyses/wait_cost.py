@@ -35,7 +35,7 @@ LOST = (
 DRY_NS = 2_000
 
 
-class Cost(Row, frozen=True, kw_only=True):
+class WaitPrice(Row, frozen=True, kw_only=True):
     """A synchronize at the top with no launch after it only ends the recording, and is left out."""
 
     IDENTITY: ClassVar[str] = "count"
@@ -49,7 +49,7 @@ class Cost(Row, frozen=True, kw_only=True):
 
 
 class WaitCost(Result, frozen=True, kw_only=True):
-    wait_cost: Cost
+    wait_cost: WaitPrice
 
 
 def analyze(chains: Chains) -> WaitCost:
@@ -61,7 +61,7 @@ def analyze(chains: Chains) -> WaitCost:
     followed = rows[needed]
     mine = rows[(needed | (host.parent[rows] >= 0)) & (last >= 0)]
     return WaitCost(
-        wait_cost=Cost(
+        wait_cost=WaitPrice(
             count=len(mine),
             held_ns=int(wait[mine].sum()),
             followed=len(followed),

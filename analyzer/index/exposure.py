@@ -6,7 +6,7 @@ hidden. These are the questions that judgements ask of the chains.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ from analyzer.index.kernel_names import decode
 from analyzer.index.vocabulary import matches
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from analyzer.index.build import Chains
     from analyzer.index.tree import Ints, Mask
 
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 MOST = 0.9
 #: Intervals looked at one by one, the costliest first: they make up nearly all of the time.
 LOOKED_AT = 20
+
+#: Below this a copy's time is its set-up, not its bytes: PCIe moves 64 KiB in about 2 µs.
+SMALL_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ def gaps_by_cause(chains: Chains) -> pl.DataFrame:
 
 def gaps_of(chains: Chains, causes: Collection[Cause]) -> pl.DataFrame:
     """Gaps with time of some causes: columns of `Chains.gaps`, `gap`, and `ns` of these causes together."""
-    mine = gaps_by_cause(chains).filter(pl.col("cause").is_in([int(c) for c in causes]))
+    mine = chains.gap_causes.filter(pl.col("cause").is_in([int(c) for c in causes]))
     return mine.group_by("gap").agg(pl.exclude("ns", "cause").first(), pl.col("ns").sum())
 
 
@@ -102,22 +107,22 @@ def waited(chains: Chains, rows: Ints, most: Ints | float | None = None) -> int:
     most  of each row no more than this (ns): what of its time is in question.
     """
     start, end = chains.host.start[rows], chains.host.end[rows]
-    each = waited_during(chains, start, end)
+    each: npt.NDArray[np.float64] | Ints = waited_during(chains, start, end)
     if most is not None:
-        each = np.minimum(each, most).astype(np.int64)
+        each = np.minimum(each, most)
     # Rows of several threads may be open at once, and would count the same gap twice.
     once = intervals.merged(pl.DataFrame({"all": np.zeros(len(rows), np.int8), "ts": start, "end": end}), ["all"])
     together = waited_during(chains, once["ts"].to_numpy(), once["end"].to_numpy())
     return int(min(each.sum(), together.sum()))
 
 
-def once(work: pl.DataFrame) -> pl.Series:
-    """Of each row of device work, the time (ns) in which it ran and none that began before it did.
+def once(work: pl.DataFrame, by: Sequence[str] = ("device",)) -> pl.Series:
+    """Of each row of device work, the time (ns) in which it ran and no earlier one of its group did.
 
     work  rows of `Chains.device`, in its order. The sum is the length of their union: what a figure claims of the
     window counts each moment of a device once, however many streams it ran on.
     """
-    reach = pl.col("end").cum_max().shift(1).over("device")
+    reach = pl.col("end").cum_max().shift(1).over(by)
     fresh = pl.col("end") - pl.max_horizontal("ts", reach.fill_null(pl.col("ts")))
     return work.select(fresh.clip(lower_bound=0).alias("once")).to_series()
 
@@ -142,17 +147,6 @@ def own_tax_ns(chains: Chains) -> Ints:
     spared = chains.by_holder(chains.wait_ns) + chains.by_holder(chains.profiler_ns)
     tax: Ints = np.maximum(chains.own_ns - spared, 0)
     return tax
-
-
-def launched_ns(chains: Chains, wanted: Mask | None = None) -> Ints:
-    """Per host row, the device time that it launched itself; wanted: of these device rows only."""
-    work = chains.device.select("launch", "dur")
-    if wanted is not None:
-        work = work.filter(pl.Series(wanted))
-    work = work.drop_nulls("launch")
-    return np.bincount(
-        work["launch"].to_numpy(), weights=work["dur"].to_numpy().astype(np.float64), minlength=chains.host.height
-    ).astype(np.int64)
 
 
 def kinds(chains: Chains) -> pl.Series:
