@@ -43,9 +43,13 @@ def _three_digits(x: float) -> str:
 
 
 def duration(ns: float | None) -> str:
-    """Three significant digits and the unit that suits: 217 ns, 8.38 µs, 1.21 s."""
+    """Three significant digits and the unit that suits: 217 ns, 8.38 µs, 1.21 s.
+
+    Of the figure as JSON has it: half a nanosecond of a median is shown alike from a trace and from a saved report.
+    """
     if ns is None:
         return NOT_AVAILABLE
+    ns = round(ns / 1000, 3) * 1000
     for size, unit in _TIME_UNITS:
         if abs(ns) >= size * 0.9995:
             return f"{_three_digits(ns / size)} {unit}"
