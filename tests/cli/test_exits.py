@@ -14,9 +14,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from analyzer.render.schema import REPORT
 
 from analyzer import cli, pipeline
-from analyzer.render.schema import REPORT
 from tests import micro
 from tests.cli.process import TWO_STEPS, command
 from tests.micro import kernel, op

@@ -6,8 +6,8 @@ import json
 
 import jsonschema
 import pytest
-
 from analyzer.render.schema import REPORT
+
 from tests import micro
 from tests.cli.process import command
 from tests.micro import chain
