@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from analyzer import pipeline
 from analyzer.redact import share as sharing
 from analyzer.sources.kineto import read as reader
 from tests.cli.process import command
@@ -108,7 +107,6 @@ def no_work(monkeypatch):
         raise AssertionError("the work has begun")
 
     monkeypatch.setattr(reader, "read", read)
-    monkeypatch.setattr(pipeline, "contract_of", read)
     monkeypatch.setattr(sharing, "share", read)
 
 
