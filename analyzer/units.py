@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 
 NOT_AVAILABLE = "n/a"
@@ -17,6 +18,17 @@ _TIME_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 def clean(text: str) -> str:
     """Text of a stranger, safe to show: control, bidirectional and invisible characters escaped."""
     return _CONTROL.sub(lambda m: m[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text)
+
+
+def path_text(path: str) -> str:
+    """A file's name as text: it may be bytes that are none, and JSON holds nothing else."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
+def shell_path(path: str) -> str:
+    """A file's name as a word of a command to copy: safe to show, one word to a shell, and no option."""
+    text = clean(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") and text != "-" else text)
 
 
 def us(ns: float | None) -> float | None:
