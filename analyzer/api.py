@@ -96,7 +96,7 @@ class Report:
 
         try:
             parts = names.parse(name)
-            found = names.resolve(self.contract, parts)
+            found = names.resolve(self._report, parts)
         except TraceError as e:
             raise KeyError(f"{e.what}; {e.hint}" if e.hint else e.what) from None
         several = len(found) != 1 or names.EVERY in parts

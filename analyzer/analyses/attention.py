@@ -66,6 +66,7 @@ class AttentionCalls(Row, frozen=True, kw_only=True):
     cpu_ns_median: Annotated[MeanNs, column("CPU", "host time of a call")]
     device_events_per_call: Annotated[MeanCount, column("events", "device events that a call launched, median")]
     products_ns: Annotated[Ns, column("", "of `device_us`, the matrix products, as kernels' names tell them")]
+    beside_products_ns: Annotated[Ns, column("", "time in which anything but the products ran, each moment once")]
     parts: Annotated[tuple[AttentionPart, ...], column("", "`device_us` by launching operator, largest first")]
 
 
@@ -106,8 +107,6 @@ def analyze(chains: Chains) -> Attention:
     hi = np.array([r[2] for r in ranges])
     device = np.concatenate(([0], np.cumsum(chains.direct_device_ns)))
     events = np.concatenate(([0], np.cumsum(chains.direct_device_events)))
-    gemm = exposure.launched_ns(chains, (exposure.kinds(chains) == "gemm").to_numpy())
-    products = np.concatenate(([0], np.cumsum(gemm)))
     annotation = host.nearest((chains.cat == Cat.ANNOTATION) & (chains.role != Role.STEP))[lo]
     calls = pl.DataFrame(
         {
@@ -116,10 +115,10 @@ def analyze(chains: Chains) -> Attention:
             "device": device[hi] - device[lo],
             "cpu": [r[4] - r[3] for r in ranges],
             "events": events[hi] - events[lo],
-            "products": products[hi] - products[lo],
         }
     ).with_row_index("call")
-    parts = _parts(chains, calls, lo, hi)
+    work = _work(chains, calls, lo, hi)
+    parts = _parts(chains, work)
     grouped = (
         calls.group_by("annotation", "backend")
         .agg(
@@ -128,8 +127,9 @@ def analyze(chains: Chains) -> Attention:
             device_ns=pl.col("device").sum(),
             cpu_ns_median=pl.col("cpu").median(),
             device_events_per_call=pl.col("events").median(),
-            products_ns=pl.col("products").sum(),
         )
+        .join(_products(work), on=["annotation", "backend"], how="left")
+        .with_columns(pl.col("products_ns", "beside_products_ns").fill_null(0))
         .sort(["device_ns", "calls", "backend", "annotation"], descending=[True, True, False, False])
     )
     names = chains.text(grouped["annotation"])
@@ -141,21 +141,39 @@ def analyze(chains: Chains) -> Attention:
     )
 
 
-def _parts(
-    chains: Chains, calls: pl.DataFrame, lo: np.ndarray[Any, Any], hi: np.ndarray[Any, Any]
-) -> dict[tuple[int, str], list[AttentionPart]]:
-    """Device time by launching operator for each (annotation, backend); calls are host rows [lo, hi)."""
-    work = chains.device.select("launch", "dur").drop_nulls("launch")
+def _work(chains: Chains, calls: pl.DataFrame, lo: np.ndarray[Any, Any], hi: np.ndarray[Any, Any]) -> pl.DataFrame:
+    """Device work that the calls (host rows [lo, hi)) launched: each with kind, annotation and backend."""
+    work = chains.device.with_columns(kind=chains.kind).filter(pl.col("launch").is_not_null())
     launch = work["launch"].to_numpy()
     order = np.argsort(lo)
     slot = np.searchsorted(lo[order], launch, "right") - 1
     call = order[np.maximum(slot, 0)]
     inside = (slot >= 0) & (launch < hi[call])
-    holder = chains.holder[launch]
+    return (
+        work.with_columns(call=pl.Series(call.astype(np.uint32)))
+        .filter(pl.Series(inside))
+        .join(calls.select("call", "annotation", "backend"), on="call", maintain_order="left")
+    )
+
+
+def _products(work: pl.DataFrame) -> pl.DataFrame:
+    """Per annotation and backend, device time of the matrix products, and of what ran beside them."""
+    product = pl.col("kind") == "gemm"
+    rest = work.filter(~product)
+    rest = rest.with_columns(beside_products_ns=exposure.once(rest, ["device", "backend"]))
+    return (
+        pl.concat([work.filter(product), rest], how="diagonal")
+        .group_by("annotation", "backend")
+        .agg(products_ns=pl.col("dur").filter(product).sum(), beside_products_ns=pl.col("beside_products_ns").sum())
+    )
+
+
+def _parts(chains: Chains, work: pl.DataFrame) -> dict[tuple[int, str], list[AttentionPart]]:
+    """Device time by launching operator for each (annotation, backend)."""
+    holder = chains.holder[work["launch"].to_numpy()]
     grouped = (
-        work.with_columns(call=pl.Series(call.astype(np.uint32)), holder=pl.Series(chains.host.name[holder]))
-        .filter(pl.Series(inside & (holder >= 0)))
-        .join(calls.select("call", "annotation", "backend"), on="call")
+        work.with_columns(holder=pl.Series(chains.host.name[holder]))
+        .filter(pl.Series(holder >= 0))
         .group_by("annotation", "backend", "holder")
         .agg(pl.col("dur").sum())
         .sort("dur", "holder", descending=[True, False])

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from analyzer.index.build import Chains
+from analyzer.index.intervals import union_length
 from analyzer.index.vocabulary import Role
 from analyzer.index.within import work_of
 from analyzer.report.blocks import Block, metric, table
@@ -62,7 +63,7 @@ class Compilation(Row, frozen=True, kw_only=True):
     lookups_without_region: Annotated[
         Count, column("lookups without a region", "those that no compiled region follows: the function ran eagerly")
     ]
-    compile_time_ns: Annotated[Ns, column("", "host time of Dynamo, AOTAutograd and Inductor at work")]
+    compile_time_ns: Annotated[Ns, column("", "time in which Dynamo, AOTAutograd or Inductor was at work on the host")]
 
 
 class Compile(Result, frozen=True, kw_only=True):
@@ -103,7 +104,8 @@ def analyze(chains: Chains) -> Compile:
     rows = np.nonzero((role == Role.REGION) & (inside < 0))[0]
     lookups = np.nonzero(role == Role.GUARDS)[0]
     compiling = np.nonzero((role == Role.COMPILE) & (host.enclosing(role == Role.COMPILE) < 0))[0]
-    compile_ns = int((host.end[compiling] - host.start[compiling]).sum())
+    spans = pl.DataFrame({"ts": host.start[compiling], "end": host.end[compiling]}).with_columns(all=pl.lit(0))
+    compile_ns = int(union_length(spans, ["all"])["length"].sum())
     if not len(rows):
         return Compile(
             compile=Compilation(

@@ -10,14 +10,12 @@ import polars as pl
 from analyzer import units
 from analyzer.events.schema import Cat
 from analyzer.index.build import Chains
+from analyzer.index.exposure import SMALL_BYTES
 from analyzer.report.blocks import Block, cells, table
 from analyzer.report.columns import Bytes, Count, MeanNs, Name, Ns, Row, Unit, column
 from analyzer.report.results import Result
 
 ORDER = 55
-
-#: Below this a copy's time is its set-up, not its bytes: PCIe moves 64 KiB in about 2 µs.
-SMALL_BYTES = 64 * 1024
 
 
 class Asker(Row, frozen=True, kw_only=True):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
-import msgspec
 import polars as pl
 
 from analyzer import units
-from analyzer.index.activity import Cause
+from analyzer.index.activity import Cause, CauseKey
 from analyzer.index.build import Chains
 from analyzer.report.blocks import Block, cells, table
 from analyzer.report.columns import Count, MeanNs, Name, Ns, Row, Share, Text, Unit, column
@@ -25,10 +24,6 @@ SHOWN = 5
 LENGTHS = ((1_000_000, None, "over 1 ms"), (10_000, 1_000_000, "10 µs – 1 ms"), (0, 10_000, "under 10 µs"))
 #: A stack shows the outermost and innermost entries of a deep one.
 STACK_DEPTH = 24
-
-
-#: A cause's key: one of a closed set, as the schema says.
-CauseKey = Annotated[Text, msgspec.Meta(extra_json_schema={"enum": [cause.key for cause in Cause]})]
 
 
 class Owner(Row, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ import polars as pl
 
 from analyzer import units
 from analyzer.events.schema import Cat
+from analyzer.index import exposure
 from analyzer.index.build import Chains
 from analyzer.index.intervals import spread
 from analyzer.report.blocks import Block, cells, table
@@ -94,7 +95,7 @@ def analyze(chains: Chains) -> Operators:
 
     waits, profiler = chains.wait_ns, chains.profiler_ns
     own_wait, own_profiler = chains.by_holder(waits)[operator], chains.by_holder(profiler)[operator]
-    own_tax = np.maximum(chains.own_ns[operator] - own_wait - own_profiler, 0)
+    own_tax = exposure.own_tax_ns(chains)[operator]
     duration = (host.end - host.start)[operator]
     spared = (host.below(waits) + host.below(profiler))[operator]
     sums = {

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from analyzer import units
+from analyzer.index import exposure
 from analyzer.index.build import Chains
 from analyzer.report.blocks import Block, Note, cells, table
 from analyzer.report.columns import Count, MeanNs, Name, Ns, Ratio, Row, Text, Unit, column
@@ -50,6 +51,7 @@ class Spike(Row, frozen=True, kw_only=True):
     duration_ns: Annotated[Ns, column("took", "of this call")]
     median_ns: Annotated[MeanNs, column("median", "of its group")]
     ratio: Annotated[Ratio, column("ratio", "duration by median")]
+    excess_ns: Annotated[Ns, column("", "time above the median, each moment once among spikes of the kernel")]
     reason: Annotated[Text, column("", "what the trace shows to be different, or that it shows nothing")]
     call: Annotated[Count, column("", "which call of its group, from 0")]
 
@@ -66,6 +68,7 @@ class Shift(Row, frozen=True, kw_only=True):
     max_ns: Annotated[MeanNs, column("", f"largest running median of {WINDOW} calls")]
     baseline_ns: Annotated[MeanNs, column("usual", "median of the whole group")]
     ratio: Annotated[Ratio, column("ratio", "median by baseline")]
+    excess_ns: Annotated[Ns, column("", "median less baseline, times the calls, at most from first start to last end")]
     first_call: Annotated[Count, column("", "which call of the group is the first, from 0")]
     last_call: Annotated[Count, column("", "which call of the group is the last, from 0")]
 
@@ -155,6 +158,7 @@ def _spikes(chains: Chains, grouped: pl.DataFrame, shifted: pl.DataFrame) -> tup
         .join(shifted, on="row", how="anti")
         .sort("row")
     )
+    out = out.with_columns(once=exposure.once(out, ["device", "name"]))
     names = chains.text(out["name"])
     reasons = _reasons(chains, out)
     return tuple(
@@ -165,6 +169,7 @@ def _spikes(chains: Chains, grouped: pl.DataFrame, shifted: pl.DataFrame) -> tup
             duration_ns=r["dur"],
             median_ns=r["median"],
             ratio=r["dur"] / r["median"],
+            excess_ns=min(int(r["dur"] - r["median"]), r["once"]),
             reason=reason,
             call=r["index"],
         )
@@ -244,6 +249,7 @@ def _shifts(chains: Chains, grouped: pl.DataFrame) -> tuple[tuple[Shift, ...], p
             max_ns=r["peak"],
             baseline_ns=r["median"],
             ratio=r["level"] / r["median"],
+            excess_ns=min(int((r["level"] - r["median"]) * (r["last"] - r["first"] + 1)), r["end"] - r["start"]),
             first_call=r["first"],
             last_call=r["last"],
         )

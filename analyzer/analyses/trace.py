@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
+from analyzer import units
 from analyzer.index.build import Chains
 from analyzer.report.columns import Bytes, Count, Name, Row, Text, column
 from analyzer.report.results import Result
@@ -54,8 +55,7 @@ def analyze(chains: Chains) -> TraceFile:
     distributed = trace.header.distributed
     return TraceFile(
         trace=File(
-            # A file's name may be bytes that are no text; JSON is.
-            path=trace.path.encode("utf-8", "backslashreplace").decode(),
+            path=units.path_text(trace.path),
             bytes=trace.bytes,
             format=trace.format,
             events=trace.events,

@@ -89,7 +89,8 @@ def table(t: Table, top: int) -> str:
     names = [units.short_names([row[i] for row in formatted], _NAME_WIDTH) for i in range(len(columns))]
     for row in formatted:
         texts = (
-            names[i][text] if c.unit is Unit.NAME else text for i, (text, c) in enumerate(zip(row, columns, strict=True))
+            names[i][text] if c.unit is Unit.NAME else text
+            for i, (text, c) in enumerate(zip(row, columns, strict=True))
         )
         lines.append("| " + " | ".join(escape(text) for text in texts) + " |")
     if hidden := len(t.rows) - len(shown):

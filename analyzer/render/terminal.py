@@ -351,7 +351,7 @@ def _worth_saying(warnings: Iterable[Warning]) -> list[Warning]:
 def _next(report: Report) -> list[str]:
     if not report.headline.path:
         return []
-    path = units.clean(report.headline.path)
+    path = units.shell_path(report.headline.path)
     steps = []
     if report.findings:
         steps.append(f"tracecli explain {report.findings[0].name}")
