@@ -27,7 +27,7 @@ JUDGED = 64
 class Annotation(Row, frozen=True, kw_only=True):
     """All calls of one annotation; medians per call."""
 
-    name: Annotated[Name, column("annotation", "as `record_function` was given it")]
+    name: Annotated[Name, column("annotation", "as recorded; `#` for numbers in which alike calls differ")]
     calls: Annotated[Count, column("calls", "outermost ones: inside itself it is not counted again")]
     cpu_ns_median: Annotated[MeanNs, column("CPU", "host time of a call")]
     cpu_ns_spread: Annotated[MeanNs, column("", "robust standard deviation of the host time over the calls")]
@@ -78,7 +78,7 @@ class Annotations(Result, frozen=True, kw_only=True):
 
 def analyze(chains: Chains) -> Annotations:
     host = chains.host
-    name = host.name
+    name = chains.folded.rank("dense").cast(pl.Int64).to_numpy()[host.name]
     mine = (chains.cat == Cat.ANNOTATION) & (chains.role != Role.STEP)
     outermost = host.outermost(np.where(mine, name, -1 - np.arange(host.height)).astype(np.int64))
     rows = np.nonzero(mine & outermost)[0]
@@ -86,7 +86,7 @@ def analyze(chains: Chains) -> Annotations:
     table = (
         pl.DataFrame(
             {
-                "name": name[rows],
+                "name": chains.folded.gather(host.name[rows]),
                 "row": rows,
                 "cpu": host.end[rows] - host.start[rows],
                 "own": host.self_ns[rows],
@@ -122,7 +122,7 @@ def analyze(chains: Chains) -> Annotations:
         )
         .sort(["cpu_ns", "name"], descending=[True, False])
     )
-    names = chains.text(table["name"])
+    names = table["name"]
     out = []
     for rank, (text, calls) in enumerate(zip(names, table["rows"], strict=True)):
         verdict = _verdict(chains, calls.to_numpy()) if rank < JUDGED and chains.device.height else None

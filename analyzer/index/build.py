@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from analyzer.events.schema import HOST_CALLS, Cat, Trace
-from analyzer.index import activity, causes, exposure, intervals, overhead, paths, tree, vocabulary
+from analyzer.index import activity, causes, exposure, folding, intervals, overhead, paths, tree, vocabulary
 from analyzer.index.bound import LATENCY_LIMIT_NS, Verdict, judge
 from analyzer.index.links import Links, link
 from analyzer.index.timeline import flatten
@@ -81,12 +81,18 @@ class Chains:
         return self.trace.names.gather(ids.set(ids < 0, None))
 
     @cached_property
+    def folded(self) -> pl.Series:
+        """Names, alike annotations as one; see `folding.fold`."""
+        return folding.fold(self)
+
+    @cached_property
     def places(self) -> pl.Series:
-        """Names as places: all profiler steps are one, and all instances of a module's class.
+        """Names as places: all profiler steps are one, all instances of a module's class, and annotations that
+        differ in numbers only where they launch the same work.
 
         What happens in each of them adds up.
         """
-        steps = self.trace.names.str.replace(r"^(ProfilerStep)#\d+$", "$1")
+        steps = self.folded.str.replace(r"^(ProfilerStep)#\d+$", "$1")
         return steps.str.replace(r"^(nn\.Module: .+?)_\d+$", "$1")
 
     @cached_property

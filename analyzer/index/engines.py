@@ -65,9 +65,7 @@ class Engines:
         groups = re.findall(r"\(\?P<(\w+)>", row.pattern)
         got = pl.col("name").str.extract_groups(row.pattern)
         null = pl.lit(None, dtype=pl.Int64)
-        number = {
-            key: got.struct.field(key).cast(pl.Int64, strict=False) if key in groups else null for key in NUMBERS
-        }
+        number = {key: got.struct.field(key).cast(pl.Int64, strict=False) if key in groups else null for key in NUMBERS}
         context, generation = number["context"], number["generation"]
         phase: pl.Expr = pl.lit(row.phase, dtype=pl.String)
         if "mode" in groups:
@@ -110,7 +108,7 @@ def parse(text: str, path: str, before: Engines | None = None) -> Engines:
     for number, raw in enumerate(data.get("engine", []), 1):
         given = [key for key in ("annotation", "frame", "inside") if raw.get(key)]
         if not isinstance(raw, dict) or set(raw) - known or "engine" not in raw or len(given) != 1:
-            hint = "a row has engine, one of annotation, frame and inside, and phase, step, example where they are known"
+            hint = "a row has engine, one of annotation, frame and inside, and phase, step, example"
             raise TraceError(f"row {number} of the table of engines is not one", path, hint)
         row = Engine(**raw)
         for pattern in (row.pattern, row.step or ""):

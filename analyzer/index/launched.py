@@ -96,4 +96,6 @@ def _tokens(chains: Chains) -> npt.NDArray[np.int64]:
     """Per row of `launches`: a sum over what it launched, which is the same for the same work in any order."""
     work = chains.device.filter(pl.col("launch").is_not_null())
     sums = work.group_by("launch").agg(token=pl.col("name").hash(seed=1).sum().reinterpret(signed=True))
-    return chains.launches.select("launch").join(sums, on="launch", how="left", maintain_order="left")["token"].to_numpy()
+    return (
+        chains.launches.select("launch").join(sums, on="launch", how="left", maintain_order="left")["token"].to_numpy()
+    )

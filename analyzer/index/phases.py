@@ -16,19 +16,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from analyzer.index import step_kinds
 from analyzer.index.engines import Engines, known
 from analyzer.index.steps_found import Found, How, Scene, find, folded, processes_of
-from analyzer.index import step_kinds
 
 if TYPE_CHECKING:
     from analyzer.index.build import Chains
     from analyzer.index.launched import Launched
     from analyzer.index.tree import Ints, Mask
 
-#: Why there are no steps, and what to do.
-NOTHING = (
-    "Steps: n/a, nothing recorded separates them; record again with an annotation round each step, or stacks"
-)
+#: What only the sequence of launches shows.
+SEQUENCES = (How.READS, How.PERIOD, How.BACKWARD, How.INPUTS, How.GRAPHS)
+
+#: The phase of a step that the recording cut, or that launched nothing: it is in no median.
+CUT = -1
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Phases:
     """The steps of a run by group and start, and their kinds.
 
     found        where they are, and by what they were found; None: nothing separates them (all else is empty).
-    phase        of each step; -1: cut by the recording, and in no median.
+    phase        of each step; CUT: cut by the recording or without device work, and in no median.
     names        of each phase, all different; kind: what tells it ("decode", "update", "kind 2").
     begin, end   the wall of each step (ns).
     step         of each device row the step that launched it, -1: none.
@@ -141,6 +142,7 @@ def _name(
     by = processes_of(chains) if found.by_process else scene.groups
     update = step_kinds.updates(chains, found.group, found.start, found.end, by)
     kind = scene.kinds(found)
+    counted = (scene.events(found) > 0) & ~_cut(chains, found)
     word = said["phase"].fill_null("").to_numpy().astype(str)
     # An engine's word is the phase, whatever the batch; where it gives none, what the step launches tells.
     plain = found.name.to_frame("name").with_columns(
@@ -153,14 +155,15 @@ def _name(
     one_name = pl.when(pl.col("name").n_unique() == 1).then(pl.col("name").first()).otherwise(pl.col("fold").first())
     groups = (
         plain.with_row_index("step")
+        .filter(pl.Series(counted))
         .with_columns(fold=pl.when(pl.col("word") != "").then(pl.lit("")).otherwise("fold"))
         .group_by("word", "kind", "update", "fold", maintain_order=True)
         .agg(steps="step", wall=pl.col("wall").sum(), shown=one_name)
         .sort("wall", descending=True, maintain_order=True)
     )
-    phase = np.full(found.count, -1, np.int64)
+    phase = np.full(found.count, CUT, np.int64)
     labels: list[tuple[str, str]] = []
-    updating = bool(update.any() and not update.all())
+    updating = bool(update[counted].any() and not update[counted].all())
     for number, (word_, _, updates_, _, steps, _, shown) in enumerate(groups.iter_rows()):
         phase[np.asarray(steps)] = number
         kind_ = word_ or (("update" if updates_ else "accumulate") if updating else "")
@@ -168,11 +171,20 @@ def _name(
     return phase, *_distinct(labels)
 
 
+def _cut(chains: Chains, found: Found) -> Mask:
+    """The first step of a recording that began in its middle: nothing marked its start, and work came before."""
+    out = np.zeros(found.count, bool)
+    early = chains.device.select((pl.col("launch").is_null() & pl.col("frontier").is_null()).any()).item()
+    if found.how in SEQUENCES and found.count > 1 and early:
+        out[0] = True
+    return out
+
+
 def _plain(how: How, name: str) -> str:
     """A step's name as a phase is called."""
     if how is How.PROFILER:
         return "step"
-    if how in (How.READS, How.PERIOD, How.BACKWARD, How.INPUTS, How.GRAPHS):
+    if how in SEQUENCES:
         return "iteration"
     text = pl.Series([name]).str.replace(r"^nn\.Module: (.+?)_(?:\d+|#)$", "$1")
     return str(text[0])
@@ -194,4 +206,4 @@ def _distinct(labels: list[tuple[str, str]]) -> tuple[tuple[str, ...], tuple[str
     return tuple(names), tuple(kinds)
 
 
-__all__ = ["NOTHING", "How", "Phases", "phases"]
+__all__ = ["CUT", "How", "Phases", "phases"]

@@ -125,4 +125,5 @@ def joined(first: Ints, count: int) -> Ints:
     length = np.diff(np.append(first, count))
     short = length < TAIL * np.median(length)
     short[0] = False
-    return first[~short]
+    kept: Ints = first[~short]
+    return kept

@@ -90,7 +90,10 @@ def _leader(counts: Ints, tables: Ints, leaders: list[tuple[float, int]], label:
 
 
 def _counts(row: Ints, name: Ints, first: Ints) -> Ints:
-    """How often each signature has each name. row: signature of each device row, -1: none. Shape (signatures, names)."""
+    """How often each signature has each name. Shape (signatures, names).
+
+    row: signature of each device row, -1: none.
+    """
     mine = row >= 0
     names, column = np.unique(name[mine], return_inverse=True)
     out = np.zeros((len(first), len(names)), np.int64)

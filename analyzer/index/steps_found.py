@@ -46,7 +46,7 @@ _DEPTH = 16
 #: Annotations that are no steps: libraries' own.
 _NO_STEP = (
     r"^nccl:|^Optimizer\.|DataLoader|CompiledFxGraph|DistributedDataParallel|(?i:^fsdp|fullyshardeddataparallel)"
-    r"|dynamo|^Torch-Compiled|^Compiled(?:Function|Autograd)|^capture_|^autograd::|^\[pytorch\|profiler\]|^PyTorch Profiler"
+    r"|dynamo|^Torch-Compiled|^Compiled(?:Function|Autograd)|^capture_|^autograd::|^PyTorch Profiler"
 )
 _NO_STEP_ROLES = (
     Role.STEP, Role.REGION, Role.REGION_PART, Role.GUARDS, Role.PROLOGUE, Role.COMPILE, Role.INPUT, Role.COLLECTIVE,
@@ -123,7 +123,8 @@ class Scene:
 
     @cached_property
     def is_module(self) -> Mask:
-        return self.chains.trace.names.str.starts_with(_MODULE).to_numpy()[self.chains.frames.name]
+        mine: Mask = self.chains.trace.names.str.starts_with(_MODULE).to_numpy()[self.chains.frames.name]
+        return mine
 
     @cached_property
     def frame_events(self) -> Ints:
@@ -132,7 +133,8 @@ class Scene:
         start = self.launched.start[mine]
         total = np.concatenate(([0], np.cumsum(self.launched.events[mine])))
         inside = total[np.searchsorted(start, frames.end)] - total[np.searchsorted(start, frames.start)]
-        return np.where(frames.thread == self.main, inside, 0)
+        out: Ints = np.where(frames.thread == self.main, inside, 0)
+        return out
 
     def slots(self, found: Found) -> Ints:
         """Of each launch its step, -1: none."""
@@ -153,7 +155,8 @@ class Scene:
         """Of each device row its step, -1: none."""
         step = np.full(self.chains.host.height + 1, -1, np.int64)
         step[self.launched.row] = self.slots(found)
-        return step[self.chains.device["launch"].fill_null(-1).to_numpy()]
+        of_work: Ints = step[self.chains.device["launch"].fill_null(-1).to_numpy()]
+        return of_work
 
     def kinds(self, found: Found) -> Ints:
         """Kind of each step by its folded name, an optimizer's step in it, and what it launches."""
