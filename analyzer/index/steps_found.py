@@ -396,9 +396,13 @@ def _sequence(scene: Scene) -> Found | None:
     found = _of_cuts(scene, How.READS, sequence.reads)
     period = _of_cuts(scene, How.PERIOD, sequence.period)
     if found is not None and period is not None:
-        # A period of two or three reads is the iteration; one that is finer by half lies inside what is read.
+        # A period of two or three reads is the iteration, and so is one of which one read holds most (the others
+        # are small); one that is finer by half lies inside what is read.
         ratio = found.count / period.count
-        return period if ratio >= 1.5 or ratio <= 0.5 else found
+        kind, events = scene.kinds(found), scene.events(found)
+        calls = np.bincount(kind)[kind]
+        once = events[np.abs(calls - period.count) <= 1].sum() >= PROFILER_HOLDS * events.sum()
+        return period if 1.5 <= ratio < 3.5 or ratio <= 0.5 or (ratio > 1.5 and once) else found
     if found is not None or period is not None:
         return found if found is not None else period
     for how, cuts in (
