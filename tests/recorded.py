@@ -12,8 +12,12 @@ from analyzer.report.document import Report
 from analyzer.sources.kineto.read import read
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-MANIFEST: dict[str, dict[str, Any]] = json.loads((FIXTURES / "MANIFEST.json").read_text())["fixtures"]
+_WHOLE = json.loads((FIXTURES / "MANIFEST.json").read_text())
+#: What was recorded, by name.
+MANIFEST: dict[str, dict[str, Any]] = _WHOLE["fixtures"]
 NAMES = sorted(MANIFEST)
+#: What a report of each must find: `must`, `notes`, `why`.
+FINDINGS: dict[str, dict[str, Any]] = _WHOLE["findings"]
 
 
 @cache
