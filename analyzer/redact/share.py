@@ -31,8 +31,8 @@ from analyzer.output import Output
 from analyzer.redact import part
 from analyzer.redact.identity import KINDS, NAMES, Learned, Scrubber
 from analyzer.redact.part import Selection
-from analyzer.report.findings import Warning
 from analyzer.redact.raw import Piece, pieces
+from analyzer.report.findings import Warning
 from analyzer.sources import sniff
 from analyzer.sources.notes import Notes
 from analyzer.sources.stream import Progress, Source

@@ -17,6 +17,7 @@ from tests.render.samples import columns, hard, of_micro_trace, shaped
 def page(report):
     return render(report, "markdown", Options(only=("all",))).decode()
 
+
 # -- Markdown ------------------------------------------------------------------------------------------------
 
 

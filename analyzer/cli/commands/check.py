@@ -64,5 +64,5 @@ def check(
     destination = options.to(trace, path, baseline)
     outcome = budgets.check(limits, report_of(trace, step=step, jobs=jobs), before)
     destination.write(outcome)
-    if not outcome.headline.bound == "holds":
+    if outcome.headline.bound != "holds":
         ctx.exit(Exit.BROKEN)

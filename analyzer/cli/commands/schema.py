@@ -7,7 +7,6 @@ import click
 from analyzer.cli import options as shared
 from analyzer.cli.output import show
 
-
 _FRAMES = ("events", "host", "device", "memory")
 #: Kinds of report: `saved.kinds`, spelt out so that --help needs none of them.
 _REPORTS = ("run", "file", "comparison", "check")
