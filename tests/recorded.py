@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from analyzer import pipeline
+from analyzer.events.schema import Trace
 from analyzer.report.document import Report
 from analyzer.sources.kineto.read import read
 
@@ -21,6 +22,12 @@ FINDINGS: dict[str, dict[str, Any]] = _WHOLE["findings"]
 
 
 @cache
+def trace_of(name: str) -> Trace:
+    """A fixture's events, read once a process."""
+    return read(str(FIXTURES / MANIFEST[name]["file"]), jobs=1)
+
+
+@cache
 def report_of(name: str) -> Report:
     """The report of a fixture, made once a process."""
-    return pipeline.run(read(str(FIXTURES / MANIFEST[name]["file"]), jobs=1))
+    return pipeline.run(trace_of(name))

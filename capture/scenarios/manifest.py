@@ -1,9 +1,9 @@
 """MANIFEST.json: what each recorded file is, why it is kept, and what a report of it must find.
 
-    fixtures         what was recorded, by name; written anew with each recording
-    failed, skipped  why there is none
-    findings         by fixture, what an expert would say of it: `must`, errors and warnings in the report's order;
-                     `notes`, likewise; `why`, in a sentence. Written by hand, and kept when a fixture is recorded anew
+fixtures         what was recorded, by name; written anew with each recording
+failed, skipped  why there is none
+findings         by fixture, what an expert would say of it: `must`, errors and warnings in the report's order;
+                 `notes`, likewise; `why`, in a sentence. Written by hand, and kept when a fixture is recorded anew
 """
 
 import fcntl
