@@ -14,9 +14,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from analyzer.render.schema import REPORT
 
 from analyzer import cli, pipeline
+from analyzer.pipeline import run_kind
 from tests import micro
 from tests.cli.process import TWO_STEPS, command
 from tests.micro import kernel, op
@@ -33,7 +33,7 @@ def test_a_readable_trace_gives_a_report_and_nothing_on_stderr(tracecli, trace):
 def test_json_prints_the_report_and_nothing_else(tracecli, trace):
     code, out, err = tracecli("analyze", trace, "--format", "json")
     assert (code, err) == (0, "")
-    jsonschema.validate(json.loads(out), REPORT)
+    jsonschema.validate(json.loads(out), run_kind().schema())
 
 
 @pytest.mark.parametrize("events", [[], [op("aten::mm", 0, 5)], [kernel("k", 0, 5)]])
@@ -45,8 +45,8 @@ def test_a_trace_with_little_in_it_is_no_error(tracecli, tmp_path, events):
 
 def test_the_schema_command_prints_the_schema(tracecli):
     code, out, _ = tracecli("schema")
-    assert (code, json.loads(out)) == (0, REPORT)
-    assert tracecli("schema", "report")[1] == out
+    assert (code, json.loads(out)) == (0, run_kind().schema())
+    assert tracecli("schema", "run")[1] == out
 
 
 def test_help_and_version_are_no_errors(tracecli):

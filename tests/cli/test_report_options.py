@@ -6,8 +6,8 @@ import json
 
 import jsonschema
 import pytest
-from analyzer.render.schema import REPORT
 
+from analyzer.pipeline import run_kind
 from tests import micro
 from tests.cli.process import command
 from tests.micro import chain
@@ -34,7 +34,7 @@ def test_only_all_shows_the_figures_behind_the_figures(tracecli, trace):
 
 def test_the_json_report_is_whole_whatever_is_shown(tracecli, trace):
     _, out, _ = tracecli("analyze", trace, "--only", "kernels", "--format", "json", "--top", "1")
-    jsonschema.validate(json.loads(out), REPORT)
+    jsonschema.validate(json.loads(out), run_kind().schema())
     assert len(json.loads(out)["operators"]) == 2
 
 

@@ -97,11 +97,11 @@ def test_columns_stand_under_their_titles(tmp_path):
 
 
 def test_hidden_rows_are_counted_and_the_option_that_shows_them_is_named(tmp_path):
-    rows = tuple((f"n{i}",) for i in range(79))
+    rows = tuple((f"row{i}",) for i in range(79))
     table = Table("Things", columns(("name", Unit.NAME)), rows)
     text = shown(of_micro_trace(tmp_path), Section("x", "X", (table,)), top=2)
     assert "77 more; --top 79 shows all" in text
-    assert [line for line in text.splitlines() if line.startswith("n")] == ["n0", "n1"]
+    assert [line for line in text.splitlines() if line.startswith("row")] == ["row0", "row1"]
 
 
 def test_a_table_of_a_fixed_length_names_no_option_that_would_not_help(tmp_path):
@@ -136,7 +136,7 @@ def test_no_control_character_of_a_name_reaches_the_terminal(width):
 
 def test_a_name_that_looks_like_markup_is_shown_as_it_is(tmp_path):
     table = Table("Things", columns(("name", Unit.NAME)), tuple((h,) for h in HOSTILE))
-    text = shown(of_micro_trace(tmp_path), Section("x", "X", (table,)))
+    text = shown(of_micro_trace(tmp_path), Section("x", "X", (table,)), top=len(HOSTILE))
     for expected in ("[/foo] [bold red]x[/]", "\\x1b[31mred\\x1b[0m", "<script>alert(1)</script>", "abc\\u202edcba",
                      "two\\nlines\\r\\n# title", ":smile: @someone"):  # fmt: skip
         assert expected in text
