@@ -249,7 +249,7 @@ class Chains:
     def captures(self) -> capture.Captures:
         """Graph captures, and the launches that they captured."""
         silent = self._launch_calls & ~self.is_launch
-        return capture.find(self.host, self.call, silent, self.process_of_thread)
+        return capture.find(self.host, self.call, silent, self.is_launch, self.process_of_thread)
 
     @cached_property
     def waits(self) -> waits.Waits:

@@ -36,47 +36,51 @@ class Captures:
         return pl.DataFrame({"ts": self.start[mine], "end": self.end[mine]}, schema={"ts": pl.Int64, "end": pl.Int64})
 
 
-def find(host: Tree, call: Codes, silent: Mask, process: Ints) -> Captures:
-    """silent: launch calls without a device record. process: of each thread, a small number.
+def find(host: Tree, call: Codes, silent: Mask, recorded: Mask, process: Ints) -> Captures:
+    """silent, recorded: launch calls without and with a device record. process: of each thread, a small number.
 
-    A capture that the recording cut reaches to its thread's first or last event. What another thread of the
-    process launches meanwhile without a record (autograd's, say) is captured too.
+    Of a capture that the recording cut, as much is taken as launched nothing that was recorded. What another
+    thread of the process launches meanwhile without a record (autograd's, say) is captured too.
     """
     marks = np.nonzero((call == Call.BEGIN_CAPTURE) | (call == Call.END_CAPTURE))[0]
     begins = call[marks] == Call.BEGIN_CAPTURE
-    thread = host.thread[marks]
-    after = np.append(thread[1:] == thread[:-1], False)  # the next mark is on the same thread
-    before = np.append(False, after[:-1])
-    # Each begin makes a capture, and each end that no begin precedes: that one was cut.
-    ended = begins & after & ~np.append(begins[1:], False)
-    orphan = ~begins & ~(before & np.append(False, begins[:-1]))
-    mine = np.nonzero(begins | orphan)[0]
-    closing = np.where(begins[mine], mine + 1, mine)
-    closed = np.where(begins[mine], ended[mine], True)
-    close_row = marks[np.minimum(closing, max(0, len(marks) - 1))] if len(marks) else marks
-    lo = np.searchsorted(host.thread, thread[mine], "left")
-    hi = np.searchsorted(host.thread, thread[mine], "right") - 1
-    start = np.where(begins[mine], host.start[marks[mine]], host.start[lo]) if len(mine) else np.zeros(0, np.int64)
-    following = np.where(after[mine], host.start[close_row], host.end[hi]) if len(mine) else start
-    close = np.where(closed, host.end[close_row], following) if len(mine) else start
-    end = _instantiated(host, call, silent, close_row, closed, close)
+    working = np.nonzero(recorded)[0]
+    spans: list[tuple[int, int, int, int]] = []  # thread, start, close, row of EndCapture or -1
+    for position, mark in enumerate(marks.tolist()):
+        thread = int(host.thread[mark])
+        lo, hi = host.rows_of(thread)
+        near = np.searchsorted(working, mark)
+        follows = position + 1 < len(marks) and host.thread[marks[position + 1]] == thread
+        follows_begin = position > 0 and host.thread[marks[position - 1]] == thread and begins[position - 1]
+        if begins[position] and follows and not begins[position + 1]:
+            row = int(marks[position + 1])
+            spans.append((thread, int(host.start[mark]), int(host.end[row]), row))
+        elif begins[position]:
+            past = min(hi, int(marks[position + 1]) if follows else hi, int(working[near]) if near < len(working) else hi)
+            close = int(host.start[past]) if past < hi else int(host.end[lo:hi].max())
+            spans.append((thread, int(host.start[mark]), close, -1))
+        elif not follows_begin:
+            last = int(working[near - 1]) if near else -1
+            start = int(host.end[last]) if last >= lo else int(host.start[lo])
+            spans.append((thread, min(start, int(host.start[mark])), int(host.end[mark]), mark))
+    table = np.array(spans, np.int64).reshape(-1, 4)
+    owner, start, close, row = table.T
     captured = np.zeros(host.height, bool)
-    of_thread = process[thread[mine]]
-    for at, until, owner in zip(start, close, of_thread, strict=True):
-        captured |= silent & (host.start >= at) & (host.start < until) & (process[host.thread] == owner)
-    return Captures(thread[mine], start, close, end, captured)
+    for of, at, until in zip(process[owner], start, close, strict=True):
+        captured |= silent & (host.start >= at) & (host.start < until) & (process[host.thread] == of)
+    end = _instantiated(host, call, silent | recorded, row, close)
+    return Captures(owner.astype(np.int32), start, close, end, captured)
 
 
-def _instantiated(host: Tree, call: Codes, silent: Mask, close_row: Ints, closed: Mask, close: Ints) -> Ints:
+def _instantiated(host: Tree, call: Codes, launches: Mask, row: Ints, close: Ints) -> Ints:
     """End of the instantiation that follows each capture on its thread before anything else is launched."""
     made = np.nonzero(call == Call.INSTANTIATE)[0]
-    if not len(made) or not len(close_row):
+    if not len(made) or not len(row):
         return close
-    busy = np.nonzero(np.isin(call, (Call.LAUNCH, Call.GRAPH, Call.BEGIN_CAPTURE)) | silent)[0]
-    slot = np.searchsorted(made, close_row, "right")
-    row = made[np.minimum(slot, len(made) - 1)]
-    other = np.searchsorted(busy, close_row, "right")
-    stop = np.append(busy, host.height)[other]
-    good = closed & (slot < len(made)) & (row < stop) & (host.thread[row] == host.thread[close_row])
-    ends: Ints = np.where(good, host.end[row], close)
+    busy = np.nonzero(launches | (call == Call.BEGIN_CAPTURE))[0]
+    slot = np.searchsorted(made, row, "right")
+    maker = made[np.minimum(slot, len(made) - 1)]
+    stop = np.append(busy, host.height)[np.searchsorted(busy, row, "right")]
+    good = (row >= 0) & (slot < len(made)) & (maker < stop) & (host.thread[maker] == host.thread[np.maximum(row, 0)])
+    ends: Ints = np.where(good, np.maximum(host.end[maker], close), close)
     return ends

@@ -166,6 +166,7 @@ def _blocked(calls: _Calls, plain: Mask, device: pl.DataFrame, queue_full: Ints)
     host = calls.host
     noted = np.zeros(host.height, bool)
     noted[queue_full] = True
+    noted &= plain
     long = np.nonzero(plain & calls.launched & (calls.length >= BLOCKED_NS) & (calls.work_start >= host.end) & ~noted)[
         0
     ]
