@@ -159,7 +159,8 @@ class Chains:
         launch = work["launch"].fill_null(-1).to_numpy()
         holder = np.where(launch >= 0, take(self.holder, launch), -1)
         operator = pl.Series(np.where(holder >= 0, take(self.host.name, holder), -1).astype(np.int32))
-        kind = kinds.kinds(work, self.trace.names, operator)
+        recorded = (work["collective"] >= 0) & (work["cat"] == int(Cat.KERNEL))
+        kind = kinds.kinds(work, self.trace.names, operator, recorded.to_numpy())
         return work.with_columns(kind=kind, communication=kind == "communication")
 
     @cached_property
@@ -345,10 +346,11 @@ class Chains:
 
     @cached_property
     def engine(self) -> Mask:
-        """Threads of the autograd engine: their top-level operators are nearly all its own. Shape (threads,)."""
+        """Threads of the autograd engine: what they run at the top is nearly all its own. Shape (threads,)."""
         host = self.host
         top = (host.parent < 0) & ~self.is_call
         own = self.trace.names.str.contains(vocabulary.ENGINE).to_numpy()[host.name]
+        own |= (host.frame["fwd_thread"].fill_null(0) > 0).to_numpy()
         count = self.trace.threads.height
         theirs = np.bincount(host.thread[top & own], minlength=count)
         every = np.bincount(host.thread[top & (self.cat == Cat.OP)], minlength=count)

@@ -56,7 +56,9 @@ def find(host: Tree, call: Codes, silent: Mask, recorded: Mask, process: Ints) -
             row = int(marks[position + 1])
             spans.append((thread, int(host.start[mark]), int(host.end[row]), row))
         elif begins[position]:
-            past = min(hi, int(marks[position + 1]) if follows else hi, int(working[near]) if near < len(working) else hi)
+            past = min(
+                hi, int(marks[position + 1]) if follows else hi, int(working[near]) if near < len(working) else hi
+            )
             close = int(host.start[past]) if past < hi else int(host.end[lo:hi].max())
             spans.append((thread, int(host.start[mark]), close, -1))
         elif not follows_begin:
@@ -64,7 +66,7 @@ def find(host: Tree, call: Codes, silent: Mask, recorded: Mask, process: Ints) -
             start = int(host.end[last]) if last >= lo else int(host.start[lo])
             spans.append((thread, min(start, int(host.start[mark])), int(host.end[mark]), mark))
     table = np.array(spans, np.int64).reshape(-1, 4)
-    owner, start, close, row = table.T
+    owner, start, close, row = (table[:, column] for column in range(4))
     captured = np.zeros(host.height, bool)
     for of, at, until in zip(process[owner], start, close, strict=True):
         captured |= silent & (host.start >= at) & (host.start < until) & (process[host.thread] == of)

@@ -70,13 +70,13 @@ def _usual(
     shapes = tree.frame["shapes"].gather(top).to_numpy()
     recorded = int(shapes[~later][0])
     like = later & (shapes == recorded)
-    if like.any():
+    if recorded >= 0 and like.any():
         later = like
     elif later.any():
         # A larger input explains the time of what computes on the host, or has as much more to do on the device.
         if recorded >= 0 and not launching[first]:
             return None
-        if device_ns[first] > RATIO * np.median(device_ns[top[later]]):
+        if device_ns[first] > RATIO * np.median(device_ns[top[later]]) > 0:
             return None
     if not later.any():
         return None

@@ -28,8 +28,8 @@ class Partners:
 def find(host: Tree, engine: Mask, steps: Ints, launching: Mask, process: Ints) -> Partners:
     """process: of each thread, a small number.
 
-    An engine's thread asks the thread with the profiler's steps, else the busiest one that launches, else the
-    busiest; that one asks the engines.
+    An engine's thread asks the thread with the profiler's steps, else the one that ran most of its forward operators,
+    else the busiest one that launches, else the busiest; that one asks the engines.
     """
     asks: dict[int, tuple[int, ...]] = {}
     events = np.bincount(host.thread, minlength=len(engine))
@@ -40,8 +40,19 @@ def find(host: Tree, engine: Mask, steps: Ints, launching: Mask, process: Ints) 
         others = mine[~engine[mine] & (events[mine] > 0)]
         if not len(others):
             continue
-        caller = int(max(others, key=lambda t: (stepping[t], launches[t] > 0, events[t])))
+        forward = _forward(host, engine, process == one)
+        caller = int(max(others, key=lambda t: (stepping[t], forward[t], launches[t] > 0, events[t])))
         engines = [int(t) for t in mine[engine[mine]]]
         asks[caller] = tuple(sorted(engines, key=lambda t: -events[t]))
         asks.update(dict.fromkeys(engines, (caller,)))
     return Partners(asks, engine)
+
+
+def _forward(host: Tree, engine: Mask, mine: Mask) -> Ints:
+    """Of each thread, how many operators have the sequence number of one that an engine of the process ran."""
+    seq = host.frame["seq"]
+    numbered = np.nonzero(seq.is_not_null().to_numpy() & mine[host.thread])[0]
+    value, thread = seq.gather(numbered).to_numpy(), host.thread[numbered]
+    backward = engine[thread]
+    shared = np.isin(value, np.unique(value[backward])) & ~backward
+    return np.bincount(thread[shared], minlength=len(engine))

@@ -241,10 +241,9 @@ class Oracle:
         best = None
         for thread in self.threads.values():
             spanning = [e for e in thread.events if e["ts"] <= lane["ts"] and lane["end"] <= e["end"]]
-            if spanning:
-                # The last one in preorder that spans it, by way of what is open at its start.
-                if best is None or length_of(spanning[-1]) < length_of(best):
-                    best = spanning[-1]
+            # The last one in preorder that spans it, by way of what is open at its start.
+            if spanning and (best is None or length_of(spanning[-1]) < length_of(best)):
+                best = spanning[-1]
         return best
 
     # -- waits -----------------------------------------------------------------------------------------
@@ -326,6 +325,7 @@ class Oracle:
 
     def _asks(self, key: Any) -> list[Any]:
         """The threads that may know more where one did nothing."""
+
         def launches(k: Any) -> bool:
             return any(e["cat"] in CALLS and is_launch(e["name"]) for e in self.threads[k].events)
 
@@ -386,11 +386,11 @@ class Oracle:
             took = [sum(own[id(e)] for e in nest) for nest in nests]
             first, later = tops[0], list(range(1, len(tops)))
             shapes = [json.dumps(t["args"].get("Input Dims")) for t in tops]
-            like = [i for i in later if shapes[i] == shapes[0]]
+            like = [i for i in later if shapes[i] == shapes[0] != "null"]
             if not like and later:
                 if shapes[0] != "null" and id(first) not in launching:
                     continue
-                if launched[id(first)] > 3 * statistics.median(launched[id(tops[i])] for i in later):
+                if launched[id(first)] > 3 * statistics.median(launched[id(tops[i])] for i in later) > 0:
                     continue
             later = like or later
             if later:

@@ -109,11 +109,13 @@ def traces(draw):
     events += draw(st.lists(event(ANNOTATIONS, annotation), max_size=3))
     events += draw(st.lists(LONELY_CALLS, max_size=3))
     events += draw(st.lists(event(FRAMES, frame), max_size=3))
-    events += draw(st.lists(st.builds(overhead, st.sampled_from([BUFFER, LOADING, QUEUE_FULL]), START, LENGTH), max_size=2))
+    events += draw(
+        st.lists(st.builds(overhead, st.sampled_from([BUFFER, LOADING, QUEUE_FULL]), START, LENGTH), max_size=2)
+    )
     return events
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(traces())
 def test_the_causes_of_random_traces_are_the_oracles(tmp_path_factory, events):
     path = write(tmp_path_factory.getbasetemp() / "random.json", events)
