@@ -20,6 +20,7 @@ from analyzer.index import (
     capture,
     causes,
     cells,
+    contention,
     earlier_work,
     first_use,
     handover,
@@ -131,7 +132,10 @@ class Chains:
         return {d["id"]: d for d in self.trace.header.devices if type(d.get("id")) is int}
 
     def device_name(self, device: int) -> str | None:
-        name = self.device_properties.get(device, {}).get("name")
+        """None where nothing says it. ROCm numbers its devices otherwise than its properties: one name is all's."""
+        known = self.device_properties
+        names = [d.get("name") for d in ([known[device]] if device in known else known.values())]
+        name = names[0] if len(set(map(str, names))) == 1 else None
         return name if isinstance(name, str) and name else None
 
     @cached_property
@@ -652,6 +656,12 @@ class Chains:
         return parts.total(parts.busy(self.window_work), idle, devices=devices)
 
     @cached_property
+    def contention(self) -> pl.DataFrame:
+        """Device work that was queued and started late because another stream held the device."""
+        waits = self.trace.names.str.contains(vocabulary.STREAM_WAIT).to_numpy()[self.host.name]
+        return contention.find(self.host, self.device, self.trace.names, self.is_call & waits)
+
+    @cached_property
     def recording(self) -> recording.Recording:
         """How far the figures can be trusted."""
         return recording.find(
@@ -676,6 +686,9 @@ class Chains:
         launched, captured = int(self._launch_calls.sum()), int(self.captures.captured.sum())
         if launched and captured == launched:
             return Verdict("nothing-to-judge", "a graph was captured: its launches ran nothing", {})
+        left_out = next((w.message for w in self.trace.warnings if w.code == "unknown-category"), None)
+        if left_out is not None:
+            return Verdict("nothing-to-judge", f"no device work that is understood: {left_out}", {})
         reason = "the trace holds no device work: only the host's side is judged"
         if launched:
             reason = f"{launched:,} launches but no device record: what the device did was not recorded"

@@ -53,18 +53,17 @@ def find(host: Tree, call: Codes, silent: Mask, recorded: Mask, process: Ints) -
         follows = position + 1 < len(marks) and host.thread[marks[position + 1]] == thread
         follows_begin = position > 0 and host.thread[marks[position - 1]] == thread and begins[position - 1]
         if begins[position] and follows and not begins[position + 1]:
-            row = int(marks[position + 1])
-            spans.append((thread, int(host.start[mark]), int(host.end[row]), row))
+            ender = int(marks[position + 1])
+            spans.append((thread, int(host.start[mark]), int(host.end[ender]), ender))
         elif begins[position]:
-            past = min(
-                hi, int(marks[position + 1]) if follows else hi, int(working[near]) if near < len(working) else hi
-            )
-            close = int(host.start[past]) if past < hi else int(host.end[lo:hi].max())
-            spans.append((thread, int(host.start[mark]), close, -1))
+            border = int(marks[position + 1]) if follows else hi
+            past = min(border, int(working[near])) if near < len(working) else border
+            until = int(host.start[past]) if past < hi else int(host.end[lo:hi].max())
+            spans.append((thread, int(host.start[mark]), until, -1))
         elif not follows_begin:
             last = int(working[near - 1]) if near else -1
-            start = int(host.end[last]) if last >= lo else int(host.start[lo])
-            spans.append((thread, min(start, int(host.start[mark])), int(host.end[mark]), mark))
+            since = int(host.end[last]) if last >= lo else int(host.start[lo])
+            spans.append((thread, min(since, int(host.start[mark])), int(host.end[mark]), mark))
     table = np.array(spans, np.int64).reshape(-1, 4)
     owner, start, close, row = (table[:, column] for column in range(4))
     captured = np.zeros(host.height, bool)

@@ -24,8 +24,9 @@ KINDS: tuple[tuple[str, str], ...] = (
     # NCCL, RCCL, MSCCL, oneCCL, HCCL; then libraries by namespace; then all-reduces of serving engines; torch's
     # symmetric memory; Transformer Engine's user buffers.
     ("communication", _LEAD + r"(?:nccl|rccl|msccl|hccl|oneccl)(?:pp)?(?:[A-Z_:]|Dev|Kernel)|^(?:SendRecv|AllReduce|AllGather|ReduceScatter|AllToAll|Broadcast)(?:Kernel|_)"),
-    ("communication", _LEAD + r"(?:deep_ep|mori|nvshmem\w*|nvshmemi\w*|rocshmem\w*|ccl|oneccl|mscclpp|quickreduce|flux)::|" + _LEAD + r"(?:nvshmem|rocshmem)\w*|" + _LEAD + r"Ep(?:Dispatch|Combine)\w*"),
+    ("communication", _LEAD + r"(?:deep_ep|mori|nvshmem\w*|nvshmemi\w*|rocshmem\w*|ccl|oneccl|mscclpp|quickreduce)::|" + _LEAD + r"(?:nvshmem|rocshmem)\w*|" + _LEAD + r"Ep(?:Dispatch|Combine)\w*"),
     ("communication", _LEAD + r"(?:(?:\w+|\(anonymous namespace\))::)*(?:cross_device_reduce|(?:one|two)_?shot_?all_?reduce|multimem_(?:all|one|two|reduce)|all_?reduce|allreduce|all_?gather|reduce_?scatter|all_?to_?all|moe_?alltoall|moe_?comm|userbuffers_)\w*"),
+    ("communication", r"(?i)^(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all_?v?|broadcast|send_?recv|send|recv)$"),
     ("communication", r"^_?(?:\w+_)?(?:all_reduce|allreduce|all_gather|allgather|reduce_scatter|all_to_all|alltoall)(?:_\w+)?_kernel\w*$|^kuserbuffers_|^multimem_"),
     ("attention", r"(?i)fmha|flash_(?:fwd|bwd|attn)|flash::|flashattn|sdpa|(?:^|[^a-z])attn_(?:fwd|bwd)|mha_|kernel_mha|"
                   r"(?:paged|unified|flex|ragged)_attention|dot_do_o|convert_dq"),

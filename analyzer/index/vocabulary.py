@@ -147,6 +147,8 @@ TO_HOST = r"(?i)DtoH|DeviceToHost|D2H|device -> (?:pageable|pinned|host)"
 SYNCHRONOUS_COPY = (
     r"^(?:cuda|cu|hip|musa)Memcpy(?:[23]D|[HDA]to[HDA]|ToSymbol|FromSymbol|WithStream|Peer)?(?:_v\d|_ptds)?$"
 )
+#: A call that makes one stream wait for another's event.
+STREAM_WAIT = r"(?i)^(?:cuda|cu|hip|musa)StreamWait(?:Event|Value)"
 #: Functions that the autograd engine runs, each at the top of one of its threads.
 ENGINE = r"^autograd::engine::"
 #: Frames that wait for the autograd engine: what it does is done for whoever called them.

@@ -165,3 +165,10 @@ def test_work_launched_long_ago_that_did_not_start_is_not_blamed_on_dispatch(cha
     micro = [launch("cudaLaunchKernel", 0, 1, 1), kernel("a", 2, 4990, 1),
              launch("cudaLaunchKernel", 4993, 7, 2), kernel("b", 100_000, 10, 2)]  # fmt: skip
     assert verdict(chains(micro)) == "mixed"
+
+
+def test_a_device_whose_events_were_left_out_is_not_told_as_none(chains):
+    """A category that nobody knows may be the device's."""
+    found = chains([op("aten::mm", 0, 10), {**kernel("k", 5, 50), "cat": "quantum_op"}]).verdict
+    assert found.bound == "nothing-to-judge"
+    assert "quantum_op" in found.reason
