@@ -18,7 +18,7 @@ from typing import Any
 
 from analyzer import pipeline
 from analyzer.index.build import Chains, build
-from analyzer.model import Report
+from analyzer.report.document import Report
 from analyzer.sources.kineto.read import read
 
 Event = dict[str, Any]
@@ -212,5 +212,5 @@ def chains_of(path: Path, events: list[Event], **header: Any) -> Chains:
     return build(read(write(path, events, **header), jobs=1))
 
 
-def report_of(path: Path, events: list[Event], *, top: int = 10, only_step: str | None = None, **header: Any) -> Report:
-    return pipeline.run(read(write(path, events, **header), jobs=1), top=top, step=only_step)
+def report_of(path: Path, events: list[Event], *, only_step: str | None = None, **header: Any) -> Report:
+    return pipeline.run(read(write(path, events, **header), jobs=1), step=only_step)

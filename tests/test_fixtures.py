@@ -9,13 +9,13 @@ from typing import Any
 
 import polars as pl
 import pytest
+from analyzer.model import Report
 
 from analyzer import pipeline
 from analyzer.compare.report import compare
 from analyzer.events.schema import Cat, Trace
 from analyzer.index.build import build
 from analyzer.info import describe
-from analyzer.model import Report
 from analyzer.render import json as as_json
 from analyzer.render import markdown, terminal
 from analyzer.sources.kineto.read import read

@@ -1,73 +1,80 @@
-"""What `capture` stamped into the trace: versions, the scenario, and how far the profiler inflates."""
+"""How far the figures can be trusted: what the recording lacks, and by how much it matters."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
 
-from analyzer import units
 from analyzer.index.build import Chains
-from analyzer.model import Metric, Section, Unit
+from analyzer.report.blocks import Block, metric
+from analyzer.report.columns import Count, Ns, Row, Text, column
+from analyzer.report.results import Result
+from analyzer.units import plural
 
-ORDER = 80
-
-#: The top-level key under which the recorder writes its stamp.
-STAMP = "tracecli_capture"
+ORDER = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """stamp: as recorded, empty if none. inflation: profiled / unprofiled step time, None if not measured."""
+class Completeness(Row, frozen=True, kw_only=True):
+    IDENTITY: ClassVar[str] = "began_midflight"
 
-    stamp: Mapping[str, Any]
-    inflation: float | None
+    began_midflight: Annotated[bool, column("began midflight", "the device was at work when the recording began")]
+    earlier_work_ns: Annotated[
+        Ns, column("earlier work", "of the window, device time of what was launched before it, recorded or not")
+    ]
+    captures: Annotated[Count, column("graph captures", "in the recording")]
+    captured_launches: Annotated[Count, column("captured launches", "in them: they run nothing, and are not lost")]
+    lost_launches: Annotated[Count, column("lost launches", "without a device record, captured ones apart")]
+    replays: Annotated[Count, column("graph replays", "graph launches")]
+    replays_incomplete: Annotated[Count, column("incomplete replays", "of them, those without all of their work")]
+    effect_on_verdict: Annotated[Text, column("effect on the verdict", "what is missing of the window; none: nothing")]
 
-    def contract(self) -> dict[str, Any]:
-        return {"capture": {**self.stamp, "inflation": self.inflation} if self.stamp else None}
 
-    def section(self, top: int) -> Section | None:
-        if not self.stamp:
-            return None
-        unprofiled, profiled = (
-            _number(self.stamp, "unprofiled_step_us"),
-            _number(self.stamp, "profiled_step_us"),
-        )
-        note = "how far the profiler itself stretches a step: CPU times in this report are stretched likewise"
-        return Section(
-            "capture",
-            "How it was recorded",
-            metrics=(
-                Metric("scenario", _text(self.stamp, "scenario"), Unit.TEXT),
-                Metric("torch", _text(self.stamp, "torch"), Unit.TEXT),
-                Metric("step without the profiler", None if unprofiled is None else unprofiled * 1000, Unit.NS),
-                Metric("step with it", None if profiled is None else profiled * 1000, Unit.NS),
-                Metric("inflation", self.inflation, Unit.RATIO, note),
-            ),
-        )
+class Recording(Result, frozen=True, kw_only=True):
+    SECTION = "recording"
+    TITLE = "What was recorded"
+    DETAIL = True
 
-    def summary(self) -> str | None:
-        """A sentence for the trust line."""
-        if self.inflation is None:
-            return None
-        return f"the profiler stretched a step {units.ratio(self.inflation)}"
+    recording: Completeness
+
+    def trusted(self) -> tuple[str, ...]:
+        """Sentences: what graphs did, and what the window lacks."""
+        r = self.recording
+        said = []
+        if r.replays:
+            all_ = f"{r.replays_incomplete:,} without all of their work" if r.replays_incomplete else "all complete"
+            said.append(f"{plural(r.replays, 'graph replay', 'graph replays')}, {all_}")
+        if r.captured_launches:
+            said.append(f"{plural(r.captured_launches, 'launch', 'launches')} captured into graphs ran nothing")
+        if r.effect_on_verdict != "none":
+            said.append(r.effect_on_verdict)
+        return tuple(said)
+
+    def blocks(self) -> Iterator[Block]:
+        found = self.recording
+        if found.earlier_work_ns:
+            yield metric(found, "earlier_work_ns", "launched before the window began")
+        if found.captures:
+            yield metric(found, "captures")
+            yield metric(found, "captured_launches", "they run nothing")
+        if found.lost_launches:
+            yield metric(found, "lost_launches", "the device may have worked in what looks like idle time")
+        if found.replays:
+            yield metric(found, "replays")
+        if found.replays_incomplete:
+            yield metric(found, "replays_incomplete")
 
 
 def analyze(chains: Chains) -> Recording:
-    stamp = chains.trace.header.extra.get(STAMP)
-    if not isinstance(stamp, Mapping):
-        return Recording({}, None)
-    unprofiled, profiled = _number(stamp, "unprofiled_step_us"), _number(stamp, "profiled_step_us")
-    return Recording(stamp, profiled / unprofiled if profiled and unprofiled else None)
-
-
-def _number(stamp: Mapping[str, Any], key: str) -> float | None:
-    """A figure of the stamp; None where it is missing or a stranger wrote something else."""
-    value = stamp.get(key)
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e15
-    return float(value) if good else None  # type: ignore[arg-type]
-
-
-def _text(stamp: Mapping[str, Any], key: str) -> str | None:
-    value = stamp.get(key)
-    return value if isinstance(value, str) else None
+    found = chains.recording
+    return Recording(
+        recording=Completeness(
+            began_midflight=found.began_midflight,
+            earlier_work_ns=found.earlier_work_ns,
+            captures=found.captures,
+            captured_launches=found.captured_launches,
+            lost_launches=found.lost_launches,
+            replays=found.replays,
+            replays_incomplete=found.replays_incomplete,
+            effect_on_verdict=found.effect_on_verdict,
+        )
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from analyzer import units
 
@@ -23,17 +23,6 @@ LATENCY_LIMIT_NS = 1_000_000
 #: judged: a millisecond is a few launches.
 LEFT_NS = 1_000_000
 
-BOUNDS = {
-    "compute": "compute-bound",
-    "communication": "communication-bound",
-    "copies": "copy-bound",
-    "dispatch": "overhead-bound",
-    "pauses": "pause-bound",
-    "input": "input-bound",
-    "waits": "sync-bound",
-    "allocator": "allocator-bound",
-    "startup": "startup-bound",
-}
 _SENTENCES = {
     "compute": "the device itself is the bottleneck",
     "communication": "collectives that no compute overlaps take the time",
@@ -48,21 +37,41 @@ _SENTENCES = {
 }
 _ASIDE = ("profiler", "earlier_work", "not_recorded")
 
+Bound = Literal[
+    "compute-bound",
+    "communication-bound",
+    "copy-bound",
+    "overhead-bound",
+    "pause-bound",
+    "input-bound",
+    "sync-bound",
+    "allocator-bound",
+    "startup-bound",
+    "mixed",
+    "cpu-only",
+    "nothing-to-judge",
+]
+
+BOUNDS: Mapping[str, Bound] = {
+    "compute": "compute-bound",
+    "communication": "communication-bound",
+    "copies": "copy-bound",
+    "dispatch": "overhead-bound",
+    "pauses": "pause-bound",
+    "input": "input-bound",
+    "waits": "sync-bound",
+    "allocator": "allocator-bound",
+    "startup": "startup-bound",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """bound as in DESIGN; reason is a sentence with its figures; parts are ns, adding up to the window."""
 
-    bound: str
+    bound: Bound
     reason: str
     parts: Mapping[str, int]
-
-    def contract(self) -> dict[str, object]:
-        return {
-            "bound": self.bound,
-            "reason": self.reason,
-            "figures": {f"{part}_us": units.us(ns) for part, ns in self.parts.items()},
-        }
 
 
 def judge(parts: Mapping[Part, int], ranks: int = 1) -> Verdict:

@@ -22,6 +22,7 @@ from analyzer.index import (
     cells,
     contention,
     earlier_work,
+    exposure,
     first_use,
     handover,
     intervals,
@@ -43,7 +44,7 @@ from analyzer.index.timeline import flatten
 from analyzer.index.tree import take
 from analyzer.index.vocabulary import Call, Role
 from analyzer.index.window import Window
-from analyzer.model import Warning
+from analyzer.report.findings import Warning
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -190,6 +191,11 @@ class Chains:
             )
         )
 
+    @property
+    def kind(self) -> pl.Series:
+        """Kind of each device row; see `kinds.kinds`."""
+        return self.device["kind"]
+
     @cached_property
     def skewed(self) -> int:
         """Device events that start before their launch call: the clocks disagree."""
@@ -274,6 +280,11 @@ class Chains:
     def wait_ns(self) -> Ints:
         """Blocking wait of each host row (ns); a wait inside a wait is the outer one's time."""
         return self.waits.ns
+
+    @cached_property
+    def waiting(self) -> Ints:
+        """Host rows that wait, but for those in a full launch queue: such a host is ahead of the device."""
+        return np.nonzero((self.wait_ns > 0) & ~self.waits.blocked)[0]
 
     @property
     def pageable(self) -> Mask:
@@ -572,6 +583,11 @@ class Chains:
         return self.attribute(self.gaps)
 
     @cached_property
+    def gap_causes(self) -> pl.DataFrame:
+        """Idle time of each gap by cause; see `exposure.gaps_by_cause`."""
+        return exposure.gaps_by_cause(self)
+
+    @cached_property
     def edge_pieces(self) -> pl.DataFrame:
         """The lead-ins; `gap` is a row of `edges`."""
         return self.attribute(self.edges)
@@ -593,19 +609,20 @@ class Chains:
         """All idle intervals that touch the window: gaps, then lead-ins, then tail-outs, each cut to it.
 
         device, start, end (ns), thread (that launched what ends it; of a tail, what came before; -1), handed,
-        edge (bool), after (device row that ends it, null for tails).
+        edge (bool), after, before (device rows, null where there is none), launch (host row, null).
         """
         if self.window is None:
             return self._spans(self.gaps.clear(), edge=False)
         gaps = self._spans(self.gaps, edge=False)
+        nothing = pl.lit(None, dtype=pl.UInt32)
         tails = self.tails.with_columns(
-            handed=pl.lit(True), edge=pl.lit(True), after=pl.lit(None, dtype=pl.UInt32)
+            handed=pl.lit(True), edge=pl.lit(True), after=nothing, before=nothing, launch=pl.lit(None, dtype=pl.Int32)
         ).select(gaps.columns)
         return pl.concat([gaps, self._spans(self.edges, edge=True), tails])
 
     def _spans(self, idle: pl.DataFrame, *, edge: bool) -> pl.DataFrame:
         return idle.with_columns(thread=self._thread_of(idle["launch"]), edge=pl.lit(edge)).select(
-            "device", "start", "end", "thread", "handed", "edge", "after"
+            "device", "start", "end", "thread", "handed", "edge", "after", "before", "launch"
         )
 
     @cached_property
@@ -638,13 +655,16 @@ class Chains:
         """Length of the union of device work (`ts`, `end`) per group; see `intervals.union_length`."""
         return intervals.union_length(work.select(*by, "ts", "end"), by)
 
-    def judge(self, work: pl.DataFrame, *pieces: pl.DataFrame) -> Verdict:
-        """What bounds some device work (rows of `device`) and the idle time cut into `pieces` of gaps."""
-        marked = work.with_columns(earlier=pl.lit(False), autotuning=pl.lit(False))
-        paused = self.idle_pieces.filter(pl.Series(self.pauses.pieces)).select("gap", "cause", "owner").unique()
-        idle = pl.concat(pieces).join(paused.with_columns(pause=True), on=["gap", "cause", "owner"], how="left")
-        found = parts.total(parts.busy(marked), parts.idle(idle.with_columns(pl.col("pause").fill_null(False))))
-        return judge(found)
+    def judge(self, mine: Mask) -> Verdict:
+        """What bounds some device work (by row) with the idle time that it ended."""
+        marked = self.device.filter(pl.Series(mine)).with_columns(
+            earlier=pl.lit(False), autotuning=pl.Series(self.autotuning[mine])
+        )
+        after = self.idle_spans["after"].fill_null(0).to_numpy()
+        ended = take(mine, after) & self.idle_spans["after"].is_not_null().to_numpy()
+        rows = np.nonzero(ended[self.idle_pieces["gap"].to_numpy()])[0]
+        pieces = self.idle_pieces[rows].with_columns(pause=pl.Series(self.pauses.pieces[rows]))
+        return judge(parts.total(parts.busy(marked), parts.idle(pieces)))
 
     @cached_property
     def parts(self) -> dict[parts.Part, int]:

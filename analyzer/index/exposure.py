@@ -6,7 +6,7 @@ hidden. These are the questions that judgements ask of the chains.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,11 @@ from analyzer.events.schema import Cat
 from analyzer.index import intervals
 from analyzer.index.activity import Cause
 from analyzer.index.bound import LATENCY_LIMIT_NS
-from analyzer.index.kernel_names import decode
 from analyzer.index.vocabulary import matches
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from analyzer.index.build import Chains
     from analyzer.index.tree import Ints, Mask
 
@@ -30,71 +31,53 @@ MOST = 0.9
 #: Intervals looked at one by one, the costliest first: they make up nearly all of the time.
 LOOKED_AT = 20
 
+#: Below this a copy's time is its set-up, not its bytes: PCIe moves 64 KiB in about 2 µs.
+SMALL_BYTES = 64 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A Python frame `file(line): function`, and how much of the time (ns, intervals) passed in it."""
+    """A Python frame `file(line): function`, and how many of the intervals passed in it."""
 
     frame: str
-    ns: int
     count: int
 
 
-def devices(chains: Chains) -> int:
-    return int(chains.device["device"].n_unique())
-
-
-def whole(chains: Chains) -> int:
-    """The window's device time: its length times the devices (ns). Shares are shares of this."""
-    return chains.window.duration * max(1, devices(chains)) if chains.window else 0
-
-
 def idle(chains: Chains) -> pl.DataFrame:
-    """All idle time in the window by cause and owner (name id): lead-in, gaps and tail. Column `ns`."""
-    pieces = pl.concat([chains.gap_pieces, chains.edge_pieces, chains.tail_pieces])
-    return _usual(pieces).group_by("cause", "owner").agg(pl.col("ns").sum()).sort("ns", "owner", descending=True)
+    """All idle time in the window by cause, owner (name id) and whether it is pause. Column `ns`.
+
+    Launch latency and dependencies are cut to what they can explain, as the verdict judges them.
+    """
+    pieces = usual(chains.idle_pieces.with_columns(pause=pl.Series(chains.pauses.pieces)))
+    return (
+        pieces.group_by("cause", "owner", "pause").agg(pl.col("ns").sum()).sort("ns", "owner", "pause", descending=True)
+    )
 
 
-def _usual(pieces: pl.DataFrame) -> pl.DataFrame:
-    """Pieces with launch latency cut to what a launch can explain, as the verdict judges it."""
-    latency = pl.col("cause") == int(Cause.LAUNCH_LATENCY)
+def usual(pieces: pl.DataFrame) -> pl.DataFrame:
+    """Pieces of launch latency and dependency cut to what these can explain; what is left of them is unknown."""
+    limited = pl.col("cause").is_in([int(Cause.LAUNCH_LATENCY), int(Cause.DEPENDENCY)])
     return pieces.with_columns(
-        ns=pl.when(latency).then(pl.col("ns").clip(upper_bound=LATENCY_LIMIT_NS)).otherwise("ns")
+        ns=pl.when(limited).then(pl.col("ns").clip(upper_bound=LATENCY_LIMIT_NS)).otherwise("ns")
     )
 
 
-def idle_ns(chains: Chains, causes: Collection[Cause], *, edges: bool = True) -> int:
-    """Idle time of some causes (ns). edges: also before the first and after the last device work."""
-    pieces = idle(chains) if edges else _usual(chains.gap_pieces)
-    return int(pieces.filter(pl.col("cause").is_in([int(c) for c in causes]))["ns"].sum())
+def gaps_by_cause(chains: Chains) -> pl.DataFrame:
+    """Idle time in the window of each gap by cause: `gap`, a row of `Chains.idle_spans`, its columns, `cause`, `ns`.
 
-
-def owners(chains: Chains, causes: Collection[Cause], top: int = 3) -> list[tuple[str, int]]:
-    """Who the device waited for: (operator, annotation or frame, ns), the most first; not whoever hardly mattered."""
-    mine = idle(chains).filter(pl.col("cause").is_in([int(c) for c in causes]) & (pl.col("owner") >= 0))
-    # Generated code carries a hash in its name; all of it is one place, as steps are.
-    text = pl.col("owner").str.replace(r"(CompiledFxGraph) \S+", "$1")
-    total = (
-        mine.with_columns(owner=chains.places.gather(mine["owner"]))
-        .group_by(text)
-        .agg(pl.col("ns").sum())
-        .sort(["ns", "owner"], descending=[True, False])
-        .head(top)
-        .filter(pl.col("ns") * 100 >= pl.col("ns").max())
-    )
-    return list(zip(total["owner"].to_list(), total["ns"].to_list(), strict=True))
+    Lead-ins and tail-outs are gaps, too, with `edge` set.
+    """
+    # One key of one integer: there are as many groups as gaps.
+    key = pl.col("gap") * len(Cause) + pl.col("cause")
+    pieces = usual(chains.idle_pieces).group_by(key=key).agg(pl.col("gap", "cause").first(), pl.col("ns").sum())
+    spans = chains.idle_spans.with_row_index("gap").with_columns(pl.col("gap").cast(pl.Int64))
+    return spans.join(pieces.drop("key"), on="gap")
 
 
 def gaps_of(chains: Chains, causes: Collection[Cause]) -> pl.DataFrame:
-    """Gaps with time of some causes, the most first: columns of `Chains.gaps`, and `ns` of these causes."""
-    mine = (
-        _usual(chains.gap_pieces)
-        .filter(pl.col("cause").is_in([int(c) for c in causes]))
-        .group_by("gap")
-        .agg(pl.col("ns").sum())
-    )
-    gaps = chains.gaps.with_row_index("gap").with_columns(pl.col("gap").cast(pl.Int64))
-    return gaps.join(mine, on="gap").sort("ns", "gap", descending=[True, False])
+    """Gaps with time of some causes: columns of `Chains.gaps`, `gap`, and `ns` of these causes together."""
+    mine = chains.gap_causes.filter(pl.col("cause").is_in([int(c) for c in causes]))
+    return mine.group_by("gap").agg(pl.exclude("ns", "cause").first(), pl.col("ns").sum())
 
 
 def waited_during(chains: Chains, start: Ints, end: Ints) -> Ints:
@@ -104,7 +87,7 @@ def waited_during(chains: Chains, start: Ints, end: Ints) -> Ints:
     dependency) is no part of it: no host could have shortened it.
     """
     total = np.zeros(len(start), np.int64)
-    late = pl.concat([chains.gaps, chains.edges.select(chains.gaps.columns)]).filter(pl.col("launch").is_not_null())
+    late = chains.idle_spans.filter(pl.col("launch").is_not_null())
     if not late.height:
         return total
     returned = chains.host.end[late["launch"].to_numpy()]
@@ -125,6 +108,32 @@ def busy_during(chains: Chains, start: Ints, end: Ints) -> Ints:
     return total
 
 
+def waited(chains: Chains, rows: Ints, most: Ints | float | None = None) -> int:
+    """Time that devices waited for a late launch inside some host rows (ns), each moment once.
+
+    most  of each row no more than this (ns): what of its time is in question.
+    """
+    start, end = chains.host.start[rows], chains.host.end[rows]
+    each: npt.NDArray[np.float64] | Ints = waited_during(chains, start, end)
+    if most is not None:
+        each = np.minimum(each, most)
+    # Rows of several threads may be open at once, and would count the same gap twice.
+    once = intervals.merged(pl.DataFrame({"all": np.zeros(len(rows), np.int8), "ts": start, "end": end}), ["all"])
+    together = waited_during(chains, once["ts"].to_numpy(), once["end"].to_numpy())
+    return int(min(each.sum(), together.sum()))
+
+
+def once(work: pl.DataFrame, by: Sequence[str] = ("device",)) -> pl.Series:
+    """Of each row of device work, the time (ns) in which it ran and no earlier one of its group did.
+
+    work  rows of `Chains.device`, in its order. The sum is the length of their union: what a figure claims of the
+    window counts each moment of a device once, however many streams it ran on.
+    """
+    reach = pl.col("end").cum_max().shift(1).over(by)
+    fresh = pl.col("end") - pl.max_horizontal("ts", reach.fill_null(pl.col("ts")))
+    return work.select(fresh.clip(lower_bound=0).alias("once")).to_series()
+
+
 def _running(ts: Ints, te: Ints, t: Ints) -> Ints:
     """Time covered before each instant; `ts`, `te` disjoint and sorted."""
     total = np.concatenate(([0], np.cumsum(te - ts)))
@@ -140,40 +149,17 @@ def operators(chains: Chains, pattern: str) -> Mask:
     return mine
 
 
-def launched_ns(chains: Chains, wanted: Mask | None = None) -> Ints:
-    """Per host row, the device time that it launched itself; wanted: of these device rows only."""
-    work = chains.device.select("launch", "dur")
-    if wanted is not None:
-        work = work.filter(pl.Series(wanted))
-    work = work.drop_nulls("launch")
-    return np.bincount(
-        work["launch"].to_numpy(), weights=work["dur"].to_numpy().astype(np.float64), minlength=chains.host.height
-    ).astype(np.int64)
-
-
-def kinds(chains: Chains) -> pl.Series:
-    """Kind of each device row, as `kernel_names.KINDS`, "copy" or "memset"."""
-    work = chains.device.select("name", "cat")
-    names = work.filter(pl.col("cat") == int(Cat.KERNEL))["name"].unique()
-    table = pl.DataFrame(
-        {"name": names, "kind": [decode(text).kind for text in chains.text(names)]},
-        schema={"name": pl.Int32, "kind": pl.String},
-    )
-    joined = work.join(table, on="name", how="left", maintain_order="left")
-    return joined.select(
-        pl.when(pl.col("cat") == int(Cat.MEMCPY))
-        .then(pl.lit("copy"))
-        .when(pl.col("cat") == int(Cat.MEMSET))
-        .then(pl.lit("memset"))
-        .otherwise(pl.col("kind"))
-        .alias("kind")
-    ).to_series()
+def own_tax_ns(chains: Chains) -> Ints:
+    """Per operator, its self time and that of the host calls that it makes, less waits and the profiler's (ns)."""
+    spared = chains.by_holder(chains.wait_ns) + chains.by_holder(chains.profiler_ns)
+    tax: Ints = np.maximum(chains.own_ns - spared, 0)
+    return tax
 
 
 def place(chains: Chains, gaps: pl.DataFrame) -> Place | None:
     """The deepest Python frame in a file that covers most of the idle time; None without stacks.
 
-    gaps  rows as `gaps_of` or `Chains.edges` has them, the costliest first.
+    gaps  rows as `gaps_by_cause` has them, the costliest first.
     Each of the costliest gaps votes with its length for the deepest frame that was open for MOST of it.
     `<built-in ...>` frames name no place in a file, and have no vote.
     """
@@ -187,14 +173,15 @@ def place(chains: Chains, gaps: pl.DataFrame) -> Place | None:
     if not votes:
         return None
     best = max(votes, key=lambda name: sum(votes[name]))
-    return Place(best, sum(votes[best]), len(votes[best]))
+    return Place(best, len(votes[best]))
 
 
 def _frame_during(chains: Chains, gap: dict[str, Any]) -> str | None:
     start, end = gap["start"], min(gap["end"], int(chains.host.end[gap["launch"]]))
     tree = chains.frames
     # What covers most of an interval is open in its middle, and the path is innermost first.
-    for row in tree.path_at(int(chains.host.thread[gap["launch"]]), (start + end) // 2):
+    middle = (start + end) // 2
+    for row in tree.path_at(chains.threads.speaker(int(chains.host.thread[gap["launch"]]), middle), middle):
         open_ns = min(int(tree.end[row]), end) - max(int(tree.start[row]), start)
         if open_ns >= MOST * (end - start):
             name = str(chains.trace.names[int(tree.name[row])])

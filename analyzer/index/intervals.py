@@ -85,6 +85,10 @@ class Cover:
         self._ts, self._te = ts, te
         self._total = np.concatenate(([0], np.cumsum(te - ts)))
 
+    @property
+    def total(self) -> int:
+        return int(self._total[-1])
+
     def before(self, t: Ints) -> Ints:
         """Covered time before each instant."""
         if not len(self._ts):

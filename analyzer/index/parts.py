@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import Annotated
 
+import msgspec
 import polars as pl
 
 from analyzer.events.schema import Cat
 from analyzer.index.activity import Cause
 from analyzer.index.bound import LATENCY_LIMIT_NS
 from analyzer.index.intervals import union_length
+from analyzer.report.columns import Text
 
 
 class Part(IntEnum):
@@ -35,6 +38,9 @@ class Part(IntEnum):
     def key(self) -> str:
         return self.name.lower()
 
+
+#: A part's key: one of a closed set, as the schema says.
+PartKey = Annotated[Text, msgspec.Meta(extra_json_schema={"enum": [part.key for part in Part]})]
 
 OF_CAUSE: Mapping[Cause, Part] = {
     Cause.UNLINKED: Part.UNKNOWN,

@@ -9,7 +9,7 @@ interference (the thread waits for the interpreter's lock, which another takes a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -42,6 +42,9 @@ MOST = 0.5
 STACK_DEPTH = 24
 
 
+Kind = Literal["named", "unrecorded", "interference"]
+
+
 @dataclass(frozen=True, slots=True)
 class Pause:
     """All pauses of one place and kind, times in ns.
@@ -53,7 +56,7 @@ class Pause:
     """
 
     place: str | None
-    kind: str
+    kind: Kind
     count: int
     total_ns: int
     median_ns: float
@@ -180,7 +183,7 @@ def _rows(
     )
     finder = _Finder(threads, names)
     thread = gaps["thread"].to_numpy()
-    found: dict[tuple[str | None, str], list[tuple[int, int, _Place]]] = {}
+    found: dict[tuple[str | None, Kind], list[tuple[int, int, _Place]]] = {}
     by_owner: dict[int, _Place] = {}
     for number, (gap, ns, start, end, owner) in enumerate(pauses.iter_rows()):
         if number < LOOKED_AT and thread[gap] >= 0:
@@ -188,7 +191,7 @@ def _rows(
             by_owner.setdefault(owner, place)
         else:
             place = by_owner.get(owner) or _Place(str(names[owner]) if owner >= 0 else None, None, owner >= 0, ())
-        kind = "interference" if locked[gap] else "named" if place.named else "unrecorded"
+        kind: Kind = "interference" if locked[gap] else "named" if place.named else "unrecorded"
         found.setdefault((place.name, kind), []).append((ns, start, place))
     rows = []
     for (name, kind), some in found.items():
