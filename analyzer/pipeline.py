@@ -14,8 +14,8 @@ from msgspec import structs
 
 from analyzer import analyses, findings, units
 from analyzer.analyses.devices import Devices
-from analyzer.analyses.trace import TraceFile
 from analyzer.analyses.recording import Recording
+from analyzer.analyses.trace import TraceFile
 from analyzer.analyses.verdict import Verdict
 from analyzer.events import select
 from analyzer.events.schema import Trace
