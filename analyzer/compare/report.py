@@ -12,7 +12,7 @@ from analyzer.compare import changes as ch
 from analyzer.compare.lesson import best, lesson
 from analyzer.compare.runs import Run, UnitOfWork, figures, kernels, operators, unit_of, unprofiled
 from analyzer.report import codec
-from analyzer.report.blocks import Block, Cells, Note, Table, Value, cells, table
+from analyzer.report.blocks import Block, Cells, Note, Quantity, Table, Value, cells, table
 from analyzer.report.columns import Name, Text, Unit, column, columns_of
 from analyzer.report.document import Headline, Kind, Report, Warnings
 from analyzer.report.findings import Warning
@@ -53,21 +53,22 @@ class Runs(Result, frozen=True, kw_only=True):
         )
 
     def _pair(self, a: Run, b: Run) -> Iterator[Block]:
-        unprofiled = ("unprofiled_step_ns",) if a.unprofiled_step_ns and b.unprofiled_step_ns else ()
-        yield _side_by_side(self.unit.title, Unit.NS, [_line(a, b, field) for field in (*_TIMES, *unprofiled)], a, b)
-        yield _side_by_side("counts", Unit.COUNT, [_line(a, b, field) for field in _COUNTS], a, b)
-        words = [("verdict", a.verdict, b.verdict)]
+        lines = [_line(a, b, field) for field in (*_TIMES, *_COUNTS)]
+        lines.append(_words("verdict", a.verdict, b.verdict))
+        if a.unprofiled_step_ns and b.unprofiled_step_ns:
+            lines.append(_line(a, b, "unprofiled_step_ns"))
         if a.attention or b.attention:
-            words.append(("attention", ", ".join(a.attention) or "none", ", ".join(b.attention) or "none"))
-        yield Table(
-            "in words",
-            (
-                cells("", Unit.TEXT, lambda said: said[0]),
-                *_columns([a.name, b.name], Unit.TEXT, lambda said, i: said[i + 1]),
-                cells("", Unit.TEXT, lambda said: "" if said[1] == said[2] else "changed"),
-            ),
-            words,
+            lines.append(_words("attention", ", ".join(a.attention) or "none", ", ".join(b.attention) or "none"))
+        before, after = _labels([a.name, b.name])
+        columns = (
+            cells(self.unit.title, Unit.TEXT, lambda line: line.title),
+            cells(before, Unit.OWN, lambda line: line.before),
+            cells(after, Unit.OWN, lambda line: line.after),
+            cells("difference", Unit.OWN, lambda line: line.difference),
+            cells("ratio", Unit.RATIO, lambda line: line.ratio),
+            cells("", Unit.TEXT, lambda line: line.mark),
         )
+        yield Table(self.unit.title, columns, lines, whole=True)
 
     def _variants(self) -> Table:
         note = "pace: the slower of host and device" + ("; ★ the best" if self.best is not None else "")
@@ -82,45 +83,38 @@ class Runs(Result, frozen=True, kw_only=True):
             *([cells("attention", Unit.TEXT, lambda r: ", ".join(r.attention))] if attention else []),
             "verdict",
             note=note,
+            whole=True,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A figure of two runs. alike: not beyond the spread."""
+    """A row of the comparison of two runs, ready to be shown."""
 
     title: str
-    before: float | None
-    after: float | None
-    alike: bool
-
-    @property
-    def difference(self) -> Value:
-        return "" if self.before is None or self.after is None else self.after - self.before
-
-    @property
-    def ratio(self) -> Value:
-        return "" if not self.before or self.after is None else self.after / self.before
+    before: Value
+    after: Value
+    difference: Value
+    ratio: Value
+    mark: str
 
 
 def _line(a: Run, b: Run, field: str) -> _Line:
+    """A figure of two runs; "alike" where they differ by no more than its spread."""
+    column = columns_of(Run)[field]
     before, after = getattr(a, field), getattr(b, field)
+    shown = (Quantity(before, column.unit), Quantity(after, column.unit))
+    if before is None or after is None:
+        return _Line(column.title, *shown, "", "", "")
     spread = max(getattr(r, _SPREADS[field]) for r in (a, b)) if field in _SPREADS else 0.0
-    alike = before is not None and after is not None and not ch.beyond(before, after, spread)
-    return _Line(columns_of(Run)[field].title, before, after, alike)
+    difference = Quantity(after - before, column.unit, signed=True)
+    alike = "" if ch.beyond(before, after, spread) else "alike"
+    return _Line(column.title, *shown, difference, after / before if before else "", alike)
 
 
-def _side_by_side(title: str, unit: Unit, lines: Sequence[_Line], a: Run, b: Run) -> Table:
-    before, after = _labels([a.name, b.name])
-    columns = (
-        cells(title, Unit.TEXT, lambda line: line.title),
-        cells(before, unit, lambda line: line.before),
-        cells(after, unit, lambda line: line.after),
-        cells("difference", unit, lambda line: line.difference),
-        cells("ratio", Unit.RATIO, lambda line: line.ratio),
-        cells("", Unit.TEXT, lambda line: "alike" if line.alike else ""),
-    )
-    return Table(title, columns, lines)
+def _words(title: str, before: str, after: str) -> _Line:
+    shown = (Quantity(before, Unit.TEXT), Quantity(after, Unit.TEXT))
+    return _Line(title, *shown, "", "", "" if before == after else "changed")
 
 
 class Differences(Result, frozen=True, kw_only=True):

@@ -12,8 +12,18 @@ from typing import Any
 
 from analyzer.report.columns import Column, Row, Unit, columns_of
 
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A value with its unit, for a column whose rows are of different ones (`Unit.OWN`). signed: show a plus."""
+
+    value: float | str | None
+    unit: Unit
+    signed: bool = False
+
+
 #: A value of a metric or a cell. None is shown as "n/a".
-Value = int | float | str | None
+Value = int | float | str | Quantity | None
 
 
 @dataclass(frozen=True, slots=True)

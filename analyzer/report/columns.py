@@ -33,6 +33,7 @@ class Unit(Enum):
     SHARE = "share"  # 0 to 1
     RATIO = "ratio"  # 2.0 means twice
     RATE = "rate"  # bytes a second
+    OWN = "own"  # each value brings its own: `blocks.Quantity`
 
 
 def _unit(unit: Unit, **schema: Any) -> msgspec.Meta:

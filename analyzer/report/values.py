@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from analyzer import units
-from analyzer.report.blocks import Value
+from analyzer.report.blocks import Quantity, Value
 from analyzer.report.columns import Unit
 
 _FORMATS: dict[Unit, Callable[[float], str]] = {
@@ -20,6 +20,9 @@ _FORMATS: dict[Unit, Callable[[float], str]] = {
 
 def text(value: Value, unit: Unit) -> str:
     """One value, formatted. None is "n/a"; text passes `units.clean`."""
+    if isinstance(value, Quantity):
+        plus = "+" if value.signed and isinstance(value.value, int | float) and value.value > 0 else ""
+        return plus + text(value.value, value.unit)
     if value is None:
         return units.NOT_AVAILABLE
     if isinstance(value, str):

@@ -29,7 +29,7 @@ def test_the_suffix_of_a_file_tells_its_form(tracecli, trace, tmp_path, suffix, 
 def test_the_format_option_wins_over_the_suffix(tracecli, trace, tmp_path):
     target = tmp_path / "report.txt"
     assert tracecli("analyze", trace, "-o", target, "--format", "json")[0] == 0
-    assert json.loads(target.read_text())["schema_version"] == 1
+    assert json.loads(target.read_text())["schema_version"] == 2
 
 
 def test_a_file_is_not_overwritten_unless_forced(tracecli, trace, tmp_path):

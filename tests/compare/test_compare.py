@@ -16,7 +16,8 @@ from analyzer.compare.changes import beyond, changes
 from analyzer.compare.report import compare
 from analyzer.compare.runs import Item, unit_of
 from analyzer.render import Options, render
-from analyzer.report.blocks import Note, Table
+from analyzer.report import values
+from analyzer.report.blocks import Note, Quantity, Table
 from analyzer.report.columns import Unit
 from analyzer.report.document import Report
 from analyzer.report.results import Results
@@ -83,13 +84,21 @@ def test_cells_are_values_with_their_units(tmp_path: Path) -> None:
     test = trace(tmp_path / "test.json", 3, {"gemm": 10, "relu": 4, "cast": 1})
     shown = tables(compare([base, test], ["base", "test"]))
 
-    times, counts, kernels = shown["per step"], shown["counts"], shown["Device time by kernel"]
-    assert [c.column.unit for c in times.columns] == [Unit.TEXT, *[Unit.NS] * 3, Unit.RATIO, Unit.TEXT]
-    assert [c.column.title for c in times.columns[1:5]] == ["base", "test", "difference", "ratio"]
-    assert rows(times)["device"] == (15_000, 15_000, 0, 1.0, "alike")
-    assert [c.column.unit for c in counts.columns] == [Unit.TEXT, *[Unit.COUNT] * 3, Unit.RATIO, Unit.TEXT]
-    assert rows(counts)["launches"] == (2, 3, 1, 1.5, "")
-    assert rows(counts)["memsets"] == (0, 0, 0, "", "alike")
+    figures, kernels = shown["per step"], shown["Device time by kernel"]
+    assert [c.column.unit for c in figures.columns] == [Unit.TEXT, *[Unit.OWN] * 3, Unit.RATIO, Unit.TEXT]
+    assert [c.column.title for c in figures.columns[1:5]] == ["base", "test", "difference", "ratio"]
+
+    def line(title, unit):
+        *three, ratio, mark = rows(figures)[title]
+        assert [q.unit for q in three] == [unit] * 3
+        return (*(q.value for q in three), ratio, mark)
+
+    assert line("device", Unit.NS) == (15_000, 15_000, 0, 1.0, "alike")
+    assert line("launches", Unit.COUNT) == (2, 3, 1, 1.5, "")
+    assert line("memsets", Unit.COUNT) == (0, 0, 0, "", "alike")
+    assert values.text(rows(figures)["launches"][2], Unit.OWN) == "+1"
+    before, after, *_, mark = rows(figures)["verdict"]
+    assert (before.unit, mark) == (Unit.TEXT, "" if before == after else "changed")
     assert rows(kernels) == {
         "relu": ("changed", 1, 1, 5000, 4000, -1000, 0.8),
         "cast": ("added", 0, 1, 0, 1000, 1000, ""),
@@ -104,6 +113,7 @@ def test_every_cell_of_a_column_of_figures_is_a_figure_or_empty(tmp_path: Path) 
                 for cell, value in zip(table.columns, row, strict=True):
                     is_text = cell.column.unit in (Unit.TEXT, Unit.NAME)
                     assert isinstance(value, str) if is_text else value == "" or not isinstance(value, str)
+                    assert isinstance(value, Quantity) or value == "" or cell.column.unit is not Unit.OWN
 
 
 def test_the_unit_is_an_annotation_that_makes_up_most_of_every_run() -> None:
