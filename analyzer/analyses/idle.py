@@ -83,7 +83,7 @@ def analyze(chains: Chains) -> Idle:
 
 
 def _cause(chains: Chains, cause: Cause, ns: int, owned: pl.DataFrame, gaps: pl.DataFrame) -> IdleCause:
-    mostly = gaps.filter(pl.col("ns") * 2 > pl.col("end") - pl.col("start"))
+    mostly = gaps.filter(~pl.col("edge") & (pl.col("ns") * 2 > pl.col("end") - pl.col("start")))
     place = exposure.place(chains, gaps)
     return IdleCause(
         cause=cause.key,
