@@ -91,6 +91,7 @@ def overhead(name: str, ts: float, dur: float) -> Event:
 
 BUFFER = "Activity Buffer Request"
 LOADING = "Lazy Function Loading"
+QUEUE_FULL = "Command Buffer Full"
 
 
 # -- the device ------------------------------------------------------------------------------------

@@ -63,6 +63,24 @@ def overhead_bound() -> Case:
 
 
 @case
+def recording_began_midflight() -> Case:
+    """Launched at 10, and the device starts at 5000: until then it worked through what was not recorded."""
+    events = dispatched("aten::mm", 0, 20, 1, 10, kernel(GEMM, 5000, 2000, 1))
+    return Case(events, "note", None, ("4.99 ms of 7.00 ms", "earlier work"))
+
+
+@case
+def graph_capture() -> Case:
+    """Between [12, 14] and [400, 410] three launches run nothing; instantiation to 500: 488 µs of the gap [10, 900]."""
+    events = dispatched("aten::mm", 0, 8, 1, 2, kernel(GEMM, 8, 2, 1))
+    events += [call("cudaStreamBeginCapture", 12, 2), call("cudaStreamEndCapture", 400, 10)]
+    events += [call("cudaGraphInstantiate", 410, 90)]
+    events += [launch("cudaLaunchKernel", 20 + 10 * i, 4, 50 + i) for i in range(3)]
+    events += [call("cudaGraphLaunch", 890, 5, corr=2), kernel(GEMM, 900, 100, 2)]
+    return Case(events, "note", 488, ("3 launches captured", "1 graph launch"))
+
+
+@case
 def blocking_sync() -> Case:
     """Twice: a kernel of 100 µs, a wait of 95 for it, then 50 µs of idle time until the next launch arrives.
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from analyzer.events.schema import CONFIGS, DEVICE, HOST, MEMORY, THREADS, Cat
+from analyzer.events.schema import COLLECTIVES, CONFIGS, DEVICE, HOST, INPUTS, MEMORY, THREADS, Cat
 from analyzer.sources.kineto import dialects
 from analyzer.sources.kineto.decode import FLOAT_US, INT_US, OPEN
-from analyzer.sources.kineto.numbers import NULL
+from analyzer.sources.kineto.numbers import NULL, to_id
 from analyzer.sources.limits import MAX_DISTANCE_NS
 from analyzer.sources.notes import Notes
 
@@ -34,15 +34,28 @@ class Origin:
     """Text that one parsing process has interned, in its order."""
 
     names: list[str] = field(default_factory=list)
-    shapes: list[str] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    collectives: list[str] = field(default_factory=list)
     configs: list[str] = field(default_factory=list)
     threads: list[tuple[str, str]] = field(default_factory=list)
 
     def learn(self, result: dict[str, Any]) -> None:
         self.names += result.pop("new_names")
-        self.shapes += result.pop("new_shapes")
+        self.inputs += result.pop("new_inputs")
+        self.collectives += result.pop("new_collectives")
         self.configs += result.pop("new_configs")
         self.threads += [(pid, tid) for pid, tid in result.pop("new_threads")]
+
+
+@dataclass(slots=True)
+class _Tables:
+    """What was interned, over all parsing processes."""
+
+    names: list[str]
+    inputs: list[str]
+    collectives: list[str]
+    configs: list[str]
+    threads: list[tuple[str, str]]
 
 
 @dataclass(slots=True)
@@ -52,6 +65,8 @@ class Frames:
     names: pl.Series
     threads: pl.DataFrame
     configs: pl.DataFrame
+    inputs: pl.DataFrame
+    collectives: pl.DataFrame
     host: pl.DataFrame
     device: pl.DataFrame
     memory: pl.DataFrame
@@ -131,7 +146,8 @@ def build(results: Sequence[tuple[int, dict[str, Any]]], origins: Sequence[Origi
 
     blocks = _Blocks(results)
     names, name_maps = _global_ids([o.names for o in origins])
-    shapes, shape_maps = _global_ids([o.shapes for o in origins])
+    inputs, input_maps = _global_ids([o.inputs for o in origins])
+    collectives, collective_maps = _global_ids([o.collectives for o in origins])
     configs, config_maps = _global_ids([o.configs for o in origins])
     threads, thread_maps = _global_ids([o.threads for o in origins])
     meta = _metadata(results)
@@ -149,9 +165,14 @@ def build(results: Sequence[tuple[int, dict[str, Any]]], origins: Sequence[Origi
     on_device = ((cat >= Cat.KERNEL) & (cat <= Cat.MEMSET)) | undecided
     correlation = np.zeros(cat.size, np.int64)
     correlation[is_call | on_device] = blocks.plain("correlation", "int64")
-    shape = np.full(cat.size, -1, np.int32)
-    shape[cat == Cat.OP] = blocks.interned("shape", shape_maps)
-    # Of rows that stand on a device, or may: one entry each, in order.
+    # Of operators: one entry each, in order.
+    is_op = cat == Cat.OP
+    own_inputs = blocks.interned("input", input_maps)
+    seq = blocks.plain("seq", "int64")
+    fwd_thread = blocks.plain("fwd_thread", "int64")
+    op_collective = blocks.interned("collective", collective_maps)
+    # Of rows that stand on a device, or may.
+    work_collective = blocks.interned("work_collective", collective_maps)
     config = blocks.interned("config", config_maps)
     device = blocks.plain("device", "int64")
     stream = blocks.plain("stream", "int64")
@@ -187,9 +208,17 @@ def build(results: Sequence[tuple[int, dict[str, Any]]], origins: Sequence[Origi
         "ts": ts[is_host],
         "dur": dur[is_host],
         "correlation": correlation[is_host],
-        "shapes": shape[is_host],
     }
-    # Operators alone were asked for their shapes.
+    # What operators alone were asked for.
+    ops, of_op = is_host[is_op], is_op[is_host]
+    for column, values in (
+        ("inputs", own_inputs),
+        ("collective", op_collective),
+        ("seq", seq),
+        ("fwd_thread", fwd_thread),
+    ):
+        host[column] = np.full(of_op.size, -1 if values.dtype == np.int32 else NULL, values.dtype)
+        host[column][of_op] = values[ops]
     work = is_device[on_device]
     work_thread = thread[is_device]
     lane_device, lane_stream = _lane_numbers(threads, lanes)
@@ -209,9 +238,11 @@ def build(results: Sequence[tuple[int, dict[str, Any]]], origins: Sequence[Origi
         "correlation": correlation[is_device],
         "config": config[work],
         "bytes": size[work],
+        "collective": work_collective[work],
     }
-    del cat, name, thread, ts, dur, correlation, shape, config, device, stream, size
-    return _frames(host, devices, memory, memory_ts, names, shapes, configs, threads, meta, first_ns)
+    del cat, name, thread, ts, dur, correlation, config, device, stream, size
+    tables = _Tables(names, inputs, collectives, configs, threads)
+    return _frames(host, devices, memory, memory_ts, tables, meta, first_ns)
 
 
 # -- steps -----------------------------------------------------------------------------------
@@ -376,6 +407,14 @@ def _by_first_use(size: int, *columns: npt.NDArray[np.int32]) -> tuple[Ints, npt
     return order, new
 
 
+def _taken(values: list[Any], column: str, *frames: dict[str, Any]) -> list[Any]:
+    """The values that a column of some frames holds positions of, in order of first use; renumbers them."""
+    order, new = _by_first_use(len(values), *(frame[column] for frame in frames))
+    for frame in frames:
+        frame[column] = _renumber(frame[column], new)
+    return [values[i] for i in order.tolist()]
+
+
 def _renumber(column: npt.NDArray[np.int32], new: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     import numpy as np
 
@@ -389,34 +428,27 @@ def _frames(
     device: dict[str, Any],
     memory: Any,
     memory_ts: Ints,
-    names: list[str],
-    shapes: list[str],
-    configs: list[str],
-    threads: list[tuple[str, str]],
+    tables: _Tables,
     meta: dict[tuple[str, str, str], str],
     first_ns: int,
 ) -> Frames:
+    import numpy as np
     import polars as pl
 
-    order, new = _by_first_use(len(names), host["name"], device["name"])
-    host["name"], device["name"] = _renumber(host["name"], new), _renumber(device["name"], new)
-    texts = [names[i] for i in order.tolist()]
+    texts = _taken(tables.names, "name", host, device)
+    input_rows = [orjson.loads(text) for text in _taken(tables.inputs, "inputs", host)]
+    collective_rows = [orjson.loads(text) for text in _taken(tables.collectives, "collective", host, device)]
+    config_rows = [_config_row(text) for text in _taken(tables.configs, "config", device)]
+    thread_rows = _taken(tables.threads, "thread", host, device)
 
     # Shapes are text like names, behind them in the same table.
-    order, new = _by_first_use(len(shapes), host["shapes"])
-    host["shapes"] = _renumber(host["shapes"], new)
-    host["shapes"][host["shapes"] >= 0] += len(texts)
-    texts += [shapes[i] for i in order.tolist()]
+    shapes: dict[str, int] = {}
+    positions = [shapes.setdefault(orjson.dumps(row[:2]).decode(), len(texts) + len(shapes)) for row in input_rows]
+    host["shapes"] = np.array([*positions, -1], np.int32)[host["inputs"]]
+    texts += shapes
 
-    order, new = _by_first_use(len(configs), device["config"])
-    device["config"] = _renumber(device["config"], new)
-    config_rows = [_config_row(configs[i]) for i in order.tolist()]
-
-    order, new = _by_first_use(len(threads), host["thread"], device["thread"])
-    host["thread"], device["thread"] = _renumber(host["thread"], new), _renumber(device["thread"], new)
-    thread_rows = [threads[i] for i in order.tolist()]
-
-    device["bytes"] = pl.Series(device["bytes"]).replace(NULL, None)
+    for frame, column in ((device, "bytes"), (host, "seq"), (host, "fwd_thread")):
+        frame[column] = pl.Series(frame[column]).replace(NULL, None)
     typed: Callable[[dict[str, str]], dict[str, Any]] = lambda columns: {  # noqa: E731
         column: getattr(pl, kind) for column, kind in columns.items()
     }
@@ -433,6 +465,10 @@ def _frames(
             schema=typed(THREADS),
         ),
         configs=pl.DataFrame(config_rows, schema=typed(CONFIGS), orient="row"),
+        inputs=pl.DataFrame([[_json(v) for v in row] for row in input_rows], schema=typed(INPUTS), orient="row"),
+        collectives=pl.DataFrame(
+            [_collective_row(row) for row in collective_rows], schema=typed(COLLECTIVES), orient="row"
+        ),
         host=pl.DataFrame(host, schema=typed(HOST)),
         device=pl.DataFrame(device, schema=typed(DEVICE)),
         memory=pl.DataFrame(
@@ -455,6 +491,31 @@ def _small(column: Ints, otherwise: int) -> npt.NDArray[np.int32]:
     import numpy as np
 
     return np.where(np.abs(column + 1) < 1 << 31, column, otherwise).astype(np.int32)
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else orjson.dumps(value).decode()
+
+
+def _collective_row(values: list[Any]) -> list[int | str | bool | None]:
+    """A row of COLLECTIVES; a value of another type than its column's is as good as none."""
+    return [_TYPED[kind](value) for kind, value in zip(COLLECTIVES.values(), values, strict=True)]
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _number(value: Any) -> int | None:
+    number = to_id(value)
+    return None if number == NULL else number
+
+
+def _flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else {"true": True, "false": False}.get(str(value).lower())
+
+
+_TYPED: dict[str, Callable[[Any], int | str | bool | None]] = {"String": _text, "Int64": _number, "Boolean": _flag}
 
 
 def _config_row(text: str) -> list[int | float | None]:

@@ -334,6 +334,8 @@ class _Reading:
             names=frames.names,
             threads=frames.threads,
             configs=frames.configs,
+            inputs=frames.inputs,
+            collectives=frames.collectives,
             host=frames.host,
             device=frames.device,
             memory=frames.memory,
