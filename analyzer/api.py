@@ -29,13 +29,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from analyzer.errors import TraceError
-from analyzer.model import Finding
+from analyzer.report.findings import Finding
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from analyzer import model
     from analyzer.events.schema import Trace
+    from analyzer.report import document
 
 __all__ = ["Finding", "Frames", "Report", "TraceError", "analyze"]
 
@@ -65,7 +65,7 @@ class Report:
     frames    the events, as Polars frames.
     """
 
-    def __init__(self, report: model.Report, trace: Trace) -> None:
+    def __init__(self, report: document.Report, trace: Trace) -> None:
         self._report = report
         self._trace = trace
 
@@ -92,11 +92,11 @@ class Report:
         Raises KeyError, with a suggestion, where there is none; a name that means several figures
         (`devices.*.utilization`) gives a list.
         """
-        from analyzer.budget import names
+        from analyzer.report import names
 
         try:
             parts = names.parse(name)
-            found = names.resolve(self.contract, parts)
+            found = names.resolve(self._report, parts)
         except TraceError as e:
             raise KeyError(f"{e.what}; {e.hint}" if e.hint else e.what) from None
         several = len(found) != 1 or names.EVERY in parts

@@ -2,31 +2,112 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
 
 import polars as pl
+from msgspec import structs
 
 from analyzer import units
 from analyzer.events import select
 from analyzer.events.schema import Cat, Trace
 from analyzer.index.build import build
-from analyzer.model import SCHEMA_VERSION, Column, Headline, Metric, Report, Section, Table, Unit, Value
+from analyzer.report.blocks import Block, Metric, Table, cells, metric
+from analyzer.report.columns import Bytes, Count, Ns, Row, Share, Text, Unit, column
+from analyzer.report.document import Headline, Kind, Report, Warnings
+from analyzer.report.results import Result, Results
 
-#: Flags that the profiler writes when it was asked for more, and what they cost.
-_FLAGS = (
-    ("with_stack", "Python stacks", "inflates CPU times"),
-    ("record_shapes", "input shapes", "inflates CPU times a little"),
-    ("profile_memory", "memory instants", "inflates CPU times a little"),
-    ("with_modules", "module hierarchy", None),
-    ("with_flops", "FLOP estimates", None),
-)
-_VERSIONS = (
-    "cuda_runtime_version",
-    "cuda_driver_version",
-    "cupti_version",
-    "hip_runtime_version",
-    "hip_driver_version",
-)
+Recorded = Literal["recorded", "not recorded"]
+#: What recording costs, where it was asked for.
+_COSTS = {
+    "Python_stacks": "inflates CPU times",
+    "input_shapes": "inflates CPU times a little",
+    "memory_instants": "inflates CPU times a little",
+}
+#: Flags that the profiler writes when it was asked for more.
+_FLAGS = {
+    "Python_stacks": "with_stack",
+    "input_shapes": "record_shapes",
+    "memory_instants": "profile_memory",
+    "module_hierarchy": "with_modules",
+    "FLOP_estimates": "with_flops",
+}
+
+
+class FileFacts(Row, frozen=True, kw_only=True, omit_defaults=True):
+    """What a file says of itself."""
+
+    path: Annotated[Text, column("", "the file, as it was named")]
+    format: Annotated[Text, column("format", "json or json.gz")]
+    text: Annotated[Bytes, column("text", "of the JSON, uncompressed")]
+    producer: Annotated[Text, column("producer", "what wrote the file, as far as it can be told")]
+    window_ns: Annotated[Ns | None, column("window", "the interval that figures speak of; null: no events")]
+    steps: Annotated[Count, column("steps", "profiler steps")]
+    first_step: Annotated[Text | None, column("", "its name; null: no profiler steps were marked")]
+    last_step: Annotated[Text | None, column("", "its name; null: no profiler steps were marked")]
+    rank: Annotated[Text | None, column("rank", "of a distributed run; null: not recorded")]
+    world_size: Annotated[Text | None, column("world size", "of a distributed run; null: not recorded")]
+    threads: Annotated[Count, column("threads", "with host events")]
+    events: Annotated[Count, column("events", "of all phases")]
+    complete_events: Annotated[Count, column("complete events", 'of phase "X"')]
+    damaged_events: Annotated[Count, column("damaged events", "that could not be read")]
+    device_events: Annotated[Count, column("", "kernels, copies and fills")]
+    linked: Annotated[Share | None, column("linked", "device events whose launch call is known; null: no device work")]
+    cuda_runtime_version: Annotated[Text | None, column("cuda_runtime_version", "as the header has it")] = None
+    cuda_driver_version: Annotated[Text | None, column("cuda_driver_version", "as the header has it")] = None
+    cupti_version: Annotated[Text | None, column("cupti_version", "as the header has it")] = None
+    hip_runtime_version: Annotated[Text | None, column("hip_runtime_version", "as the header has it")] = None
+    hip_driver_version: Annotated[Text | None, column("hip_driver_version", "as the header has it")] = None
+    Python_stacks: Annotated[Recorded, column("Python stacks", "asked of the profiler: with_stack")]
+    input_shapes: Annotated[Recorded, column("input shapes", "asked of the profiler: record_shapes")]
+    memory_instants: Annotated[Recorded, column("memory instants", "asked of the profiler: profile_memory")]
+    module_hierarchy: Annotated[Recorded, column("module hierarchy", "asked of the profiler: with_modules")]
+    FLOP_estimates: Annotated[Recorded, column("FLOP estimates", "asked of the profiler: with_flops")]
+
+    def notes(self) -> dict[str, str]:
+        """Field -> what is said beside its figure."""
+        named = f"{self.first_step} to {self.last_step}" if self.steps else "no profiler steps were marked"
+        out = {"text": "uncompressed", "steps": named, "threads": "with host events"}
+        if self.window_ns is None:
+            out["window_ns"] = "no events"
+        if self.linked is None:
+            out["linked"] = "no device work"
+        return out | {flag: cost for flag, cost in _COSTS.items() if getattr(self, flag) == "recorded"}
+
+
+class Info(Result, frozen=True, kw_only=True):
+    SECTION = "info"
+    TITLE = "What the file is"
+
+    info: FileFacts
+
+    def blocks(self) -> Iterator[Metric]:
+        notes, versions = self.info.notes(), [name for name in self.info.__struct_fields__ if "_version" in name]
+        for field in self.info.__struct_fields__:
+            shown = metric(self.info, field, notes.get(field))
+            if shown.title and not (field in versions and shown.value is None):
+                yield shown
+
+
+class Contents(Result, frozen=True, kw_only=True):
+    SECTION = "events"
+    TITLE = "Events"
+
+    categories: Annotated[dict[str, Count], column("", "events that are read, by category, the most first")]
+
+    def blocks(self) -> Iterator[Block]:
+        yield Table(
+            "Events that are read",
+            (
+                cells("category", Unit.TEXT, lambda row: row[0]),
+                cells("events", Unit.COUNT, lambda row: row[1], bar=True),
+            ),
+            tuple(self.categories.items()),
+        )
+
+
+class DeviceProperties(Result, frozen=True, kw_only=True):
+    devices: Annotated[tuple[dict[str, Any], ...], column("", "as the header describes them")]
 
 
 def describe(trace: Trace) -> Report:
@@ -36,58 +117,52 @@ def describe(trace: Trace) -> Report:
     linked = int(chains.device["launch"].is_not_null().sum())
     work = chains.device.height
     steps = select.step_names(trace)
-    facts: dict[str, tuple[Value, Unit, str | None]] = {
-        "format": (trace.format, Unit.TEXT, None),
-        "text": (trace.bytes, Unit.BYTES, "uncompressed"),
-        "producer": (header.producer, Unit.TEXT, None),
-        "window": (window.duration if window else None, Unit.NS, None if window else "no events"),
-        "steps": (len(steps), Unit.COUNT, f"{steps[0]} to {steps[-1]}" if steps else "no profiler steps were marked"),
-        "rank": (_text(header.distributed.get("rank")), Unit.TEXT, None),
-        "world size": (_text(header.distributed.get("world_size")), Unit.TEXT, None),
-        "threads": (int(chains.host.frame["thread"].n_unique()), Unit.COUNT, "with host events"),
-        "events": (trace.events, Unit.COUNT, None),
-        "complete events": (trace.complete_events, Unit.COUNT, None),
-        "damaged events": (trace.damaged_events, Unit.COUNT, None),
-        "linked": (linked / work if work else None, Unit.SHARE, None if work else "no device work"),
+    flags: dict[str, Recorded] = {
+        field: "recorded" if header.extra.get(flag) else "not recorded" for field, flag in _FLAGS.items()
     }
-    facts |= {key: (_text(header.extra[key]), Unit.TEXT, None) for key in _VERSIONS if key in header.extra}
-    facts |= {
-        title: (
-            "recorded" if header.extra.get(flag) else "not recorded",
-            Unit.TEXT,
-            cost if header.extra.get(flag) else None,
-        )
-        for flag, title, cost in _FLAGS
-    }
-    section = Section(
-        "info",
-        "What the file is",
-        metrics=tuple(Metric(title, value, unit, note) for title, (value, unit, note) in facts.items()),
+    facts = FileFacts(
+        path=units.path_text(trace.path),
+        format=trace.format,
+        text=trace.bytes,
+        producer=header.producer,
+        window_ns=window.duration if window else None,
+        steps=len(steps),
+        first_step=steps[0] if steps else None,
+        last_step=steps[-1] if steps else None,
+        rank=_text(header.distributed.get("rank")),
+        world_size=_text(header.distributed.get("world_size")),
+        threads=int(chains.host.frame["thread"].n_unique()),
+        events=trace.events,
+        complete_events=trace.complete_events,
+        damaged_events=trace.damaged_events,
+        device_events=work,
+        linked=linked / work if work else None,
+        **flags,
     )
-    counts = _counts(trace)
-    table = Table(
-        "Events that are read",
-        (Column("category", Unit.TEXT), Column("events", Unit.COUNT, bar=True)),
-        tuple(counts.items()),
+    versions = {field: _text(header.extra.get(field)) for field in facts.__struct_fields__ if "_version" in field}
+    results = Results(
+        [
+            Info(info=structs.replace(facts, **versions)),
+            Contents(categories=_counts(trace)),
+            DeviceProperties(devices=tuple(dict(d) for d in header.devices)),
+            Warnings(warnings=(*trace.warnings, *chains.warnings)),
+        ]
     )
-    contract: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
-        "info": {title.replace(" ", "_"): value for title, (value, _, _) in facts.items()},
-        "categories": counts,
-        "devices": [dict(d) for d in header.devices],
-        "warnings": [{"code": w.code, "message": w.message} for w in trace.warnings],
-    }
-    devices = sorted({str(d["name"]) for d in header.devices if d.get("name")})
-    headline = Headline(
-        source=(trace.path.replace("\\", "/").rpartition("/")[2], ", ".join(devices) or header.producer),
+    return Report(FILE, results)
+
+
+def _headline(results: Results) -> Headline:
+    facts = results[Info].info
+    devices = sorted({str(d["name"]) for d in results[DeviceProperties].devices if d.get("name")})
+    return Headline(
+        source=(facts.path.replace("\\", "/").rpartition("/")[2], ", ".join(devices) or facts.producer),
         bound="info",
-        reason=f"{units.plural(trace.events, 'event')}, {units.plural(work, 'device event')}",
-        strips=(),
-        trust=(),
-        path=trace.path,
+        reason=f"{units.plural(facts.events, 'event')}, {units.plural(facts.device_events, 'device event')}",
+        path=facts.path,
     )
-    kinds = Section("events", "Events", tables=(table,))
-    return Report(contract, headline, (section, kinds), (), (*trace.warnings, *chains.warnings))
+
+
+FILE = Kind("file", "Report of tracecli info", (Info, Contents, DeviceProperties, Warnings), _headline)
 
 
 def _counts(trace: Trace) -> dict[str, int]:

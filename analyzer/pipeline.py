@@ -1,28 +1,29 @@
-"""File -> frames -> chains -> analyses -> findings -> report."""
+"""Source -> events -> index -> analyses -> findings -> report."""
 
 from __future__ import annotations
 
 import importlib
-import os
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from types import ModuleType
-from typing import Any
+
+from msgspec import structs
 
 from analyzer import analyses, findings, units
 from analyzer.analyses.devices import Devices
-from analyzer.analyses.overview import Overview
-from analyzer.errors import TraceError
+from analyzer.analyses.trace import TraceFile
+from analyzer.analyses.verdict import Verdict
 from analyzer.events import select
 from analyzer.events.schema import Trace
-from analyzer.index.build import Chains, build
-from analyzer.model import SCHEMA_VERSION, Finding, Headline, Report, Result, Severity, Warning
+from analyzer.index.build import build
+from analyzer.report.blocks import Strip
+from analyzer.report.document import Findings, Headline, Kind, Report, Tool, ToolRow, Warnings
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Result, Results
 
-#: How a saved report begins.
-_SAVED = b'"schema_version"'
 #: Told of bytes read, and of all, if known.
 Progress = Callable[[int, int | None], None]
 
@@ -37,147 +38,92 @@ def modules(package: ModuleType) -> tuple[ModuleType, ...]:
     return tuple(sorted(found, key=lambda m: (getattr(m, "ORDER", 0), m.__name__)))
 
 
-def version() -> str:
+def result_of(module: ModuleType) -> type[Result]:
+    """The one result type that an analysis declares."""
+    (found,) = (
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Result) and value.__module__ == module.__name__
+    )
+    return found
+
+
+@cache
+def run_kind() -> Kind:
+    """The report of one trace."""
+    results = [result_of(module) for module in modules(analyses)]
+    return Kind("run", "Report of tracecli analyze", (Tool, TraceFile, Warnings, *_rest(results), Findings), headline)
+
+
+def _rest(results: list[type[Result]]) -> list[type[Result]]:
+    return [r for r in results if r is not TraceFile]
+
+
+def tool() -> Tool:
     try:
-        return installed_version(DISTRIBUTION)
+        version = installed_version(DISTRIBUTION)
     except PackageNotFoundError:  # run from a source tree that was not installed
-        return "0+unknown"
+        version = "0+unknown"
+    return Tool(tool=ToolRow(name="tracecli", version=version))
 
 
-def saved(path: str) -> dict[str, Any] | None:
-    """The contract of a report saved earlier with `-o report.json`; None if the file is no such report.
-
-    Raises TraceError where it is one, but of another schema version, or damaged.
-    """
-    import orjson
-
-    if not os.path.isfile(path):
-        return None  # a pipe is read once, by the reader
-    try:
-        with open(path, "rb") as file:
-            if _SAVED not in file.read(256):
-                return None
-            file.seek(0)
-            contract = orjson.loads(file.read())
-    except OSError:
-        return None  # whoever reads it as a trace says what is wrong with it
-    except orjson.JSONDecodeError as e:
-        raise TraceError(f"a saved report, but damaged: {e}", path, "save it again: tracecli analyze -o") from e
-    if contract.get("schema_version") != SCHEMA_VERSION or "tool" not in contract:
-        raise TraceError(
-            f"a report of schema version {contract.get('schema_version')}, and this tool reads {SCHEMA_VERSION}", path
-        )
-    return dict(contract)
-
-
-def contract_of(path: str, *, jobs: int | None = None, progress: Progress | None = None) -> Mapping[str, Any]:
-    """The contract of a trace, or of a report saved earlier. Raises TraceError as the reader does."""
-    from analyzer.sources.kineto.read import read
-
-    found = saved(path) if path != "-" else None
-    return found if found is not None else run(read(path, jobs=jobs, progress=progress)).contract
-
-
-def run(trace: Trace, *, top: int = 10, step: str | None = None) -> Report:
+def run(trace: Trace, *, step: str | None = None) -> Report:
     """Analyse a trace in memory.
 
-    top   rows that a table shows; the contract is not cut by it.
-    step  analyse one step only: its name, number or position; see `trace.select.step`.
+    step  analyse one step only: its name, number or position; see `events.select.step`.
     """
     chains = build(trace if step is None else select.step(trace, step))
     del trace  # the events live on in the trees: two copies would be the peak of memory
-    results: dict[str, Result] = {
-        module.__name__.rpartition(".")[2]: module.analyze(chains) for module in modules(analyses)
-    }
-    warnings = (*chains.trace.warnings, *chains.warnings)
-    judged = _judge(results, chains)
-    contract: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
-        "tool": {"name": "tracecli", "version": version()},
-        "trace": _trace(chains),
-        "warnings": [_warning(w) for w in warnings],
-    }
-    for result in results.values():
-        contract |= result.contract()
-    contract["findings"] = [_finding(f) for f in judged]
-    sections = [section for result in results.values() if (section := result.section(top)) is not None]
-    return Report(contract, _headline(chains, results, top), sections, judged, warnings)
+    measured = {type(result): result for module in modules(analyses) for result in [module.analyze(chains)]}
+    warnings = Warnings(warnings=(*chains.trace.warnings, *chains.warnings))
+    results = Results([tool(), measured.pop(TraceFile), warnings, *measured.values()])
+    return Report(run_kind(), results.with_(Findings(findings=judge(results))))
 
 
-def _judge(results: Mapping[str, Result], chains: Chains) -> tuple[Finding, ...]:
+def judge(results: Results) -> tuple[Finding, ...]:
     """All findings, the gravest first, and within one severity the one that could win most."""
-    found = [finding for module in modules(findings) for finding in module.find(results, chains)]
+    found = [
+        structs.replace(finding, docs=f"tracecli explain {finding.name}")
+        for module in modules(findings)
+        for finding in module.find(results)
+    ]
     gravity = list(Severity)
     return tuple(sorted(found, key=lambda f: (gravity.index(f.severity), -(f.up_to_ns or 0), f.name)))
 
 
-def _trace(chains: Chains) -> dict[str, Any]:
-    trace = chains.trace
-    distributed = trace.header.distributed
-    return {
-        # A file's name may be bytes that are no text; JSON is.
-        "path": trace.path.encode("utf-8", "backslashreplace").decode(),
-        "bytes": trace.bytes,
-        "format": trace.format,
-        "events": trace.events,
-        "complete_events": trace.complete_events,
-        "damaged_events": trace.damaged_events,
-        "truncated": trace.truncated,
-        "truncated_at_byte": trace.truncated_at_byte,
-        "producer": trace.header.producer,
-        "base_ns": trace.base_ns,
-        "devices": [
-            {"id": i, "name": chains.device_name(i), "sms": _integer(d.get("numSms"))}
-            for i, d in chains.device_properties.items()
-        ],
-        "steps": chains.text(chains.host.frame["name"].gather(chains.steps)).to_list(),
-        "rank": _integer(distributed.get("rank")),
-        "world_size": _integer(distributed.get("world_size")),
-    }
-
-
-def _integer(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _warning(w: Warning) -> dict[str, Any]:
-    full = {"code": w.code, "message": w.message, "byte": w.byte, "count": w.count}
-    return {key: value for key, value in full.items() if value is not None}
-
-
-def _finding(f: Finding) -> dict[str, Any]:
-    return {
-        "name": f.name,
-        "severity": f.severity.value,
-        "title": f.title,
-        "evidence": list(f.evidence),
-        "advice": f.advice,
-        "up_to_us": units.us(f.up_to_ns),
-        "share": f.share,
-        "docs": f"tracecli explain {f.name}",
-    }
-
-
-def _headline(chains: Chains, results: Mapping[str, Result], top: int) -> Headline:
-    overview, devices = results["overview"], results["devices"]
-    assert isinstance(overview, Overview)
-    assert isinstance(devices, Devices)
-    trace = chains.trace
-    steps = len(chains.steps)
-    window = units.duration(overview.window.duration) if overview.window else "no events"
-    present = {d.id for d in devices.rows}
-    names = sorted({name for i in present if (name := chains.device_name(i))})
-    count = f"{len(present)} × " if len(present) > 1 else ""
+def headline(results: Results) -> Headline:
+    """The first screen of a run, from its results."""
+    trace, verdict, devices = results[TraceFile].trace, results[Verdict], results[Devices]
+    steps = len(trace.steps)
+    duration = verdict.window.duration_ns
+    window = units.duration(duration) if duration is not None else "no events"
+    names = sorted({d.name for d in devices.devices if d.name})
+    count = f"{len(devices.devices)} × " if len(devices.devices) > 1 else ""
     return Headline(
         source=(
             trace.path.replace("\\", "/").rpartition("/")[2],
             f"{units.plural(steps, 'step')}, {window}" if steps else window,
-            count + ", ".join(names) if names else trace.header.producer,
+            count + ", ".join(names) if names else trace.producer,
             f"{trace.events:,} events",
         ),
-        bound=overview.verdict.bound,
-        reason=overview.verdict.reason,
-        strips=devices.strips(top),
-        trust=overview.trust(),
+        bound=verdict.verdict.bound,
+        reason=verdict.verdict.reason,
+        strips=strips(devices, duration or 0),
+        trust=verdict.trusted(),
         path=trace.path,
+    )
+
+
+def strips(devices: Devices, window_ns: int) -> tuple[Strip, ...]:
+    """One busy and idle picture a device, over the window."""
+    busy = {d.device: d.busy_ns for d in devices.devices}
+    return tuple(
+        Strip(
+            f"GPU {line.device}",
+            tuple(sum(cell.values()) for cell in line.cells),
+            line.cell_ns,
+            busy[line.device],
+            window_ns - busy[line.device],
+        )
+        for line in devices.timeline
     )

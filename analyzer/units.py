@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 
 NOT_AVAILABLE = "n/a"
@@ -19,6 +20,17 @@ def clean(text: str) -> str:
     return _CONTROL.sub(lambda m: m[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text)
 
 
+def path_text(path: str) -> str:
+    """A file's name as text: it may be bytes that are none, and JSON holds nothing else."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
+def shell_path(path: str) -> str:
+    """A file's name as a word of a command to copy: safe to show, one word to a shell, and no option."""
+    text = clean(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") and text != "-" else text)
+
+
 def us(ns: float | None) -> float | None:
     """Nanoseconds as the JSON report has them: µs with three decimals. None stays None."""
     return None if ns is None else round(ns / 1000, 3)
@@ -31,9 +43,13 @@ def _three_digits(x: float) -> str:
 
 
 def duration(ns: float | None) -> str:
-    """Three significant digits and the unit that suits: 217 ns, 8.38 µs, 1.21 s."""
+    """Three significant digits and the unit that suits: 217 ns, 8.38 µs, 1.21 s.
+
+    Of the figure as JSON has it: half a nanosecond of a median is shown alike from a trace and from a saved report.
+    """
     if ns is None:
         return NOT_AVAILABLE
+    ns = round(ns / 1000, 3) * 1000
     for size, unit in _TIME_UNITS:
         if abs(ns) >= size * 0.9995:
             return f"{_three_digits(ns / size)} {unit}"

@@ -18,8 +18,7 @@ from typing import Any
 
 from analyzer import pipeline
 from analyzer.errors import TraceError
-from analyzer.render import json as as_json
-from analyzer.render import markdown, terminal
+from analyzer.render import Options, render
 from tests.sources.compare import read_bytes
 from tests.sources.fuzz import mutate, originals
 
@@ -28,7 +27,7 @@ SLOW_S = 10.0
 
 def hold(report: Any) -> None:
     """Invariants of any report, whatever the trace. Raises AssertionError."""
-    contract = json.loads(as_json.render(report), parse_constant=lambda word: _no(word))
+    contract = json.loads(render(report, "json", Options()), parse_constant=lambda word: _no(word))
     for device in contract["devices"]:
         busy, idle, span = device["busy_us"], device["idle_us"], device["span_us"]
         assert math.isclose(busy + idle, span, abs_tol=1e-3), "busy + idle = span"
@@ -44,8 +43,8 @@ def hold(report: Any) -> None:
         assert 0 <= operator["self_cpu_us"] <= operator["cpu_us"] + 1e-3 or operator["calls"] > 1, operator
         assert operator["self_device_us"] <= operator["device_us"] + 1e-3, operator
     for width in (40, 110):
-        terminal.render(report, width=width, color=False)
-    markdown.render(report)
+        render(report, "terminal", Options(width=width, only=("all",)))
+    render(report, "markdown", Options(only=("all",)))
 
 
 def _no(word: str) -> None:

@@ -20,7 +20,7 @@ from analyzer import pipeline
 from analyzer.events.builder import EventsBuilder
 from analyzer.events.schema import CATEGORIES, Cat, Trace
 from analyzer.index.build import Chains, build
-from analyzer.model import Report
+from analyzer.report.document import Report
 from analyzer.sources.kineto.header import make_header
 from analyzer.sources.kineto.numbers import to_ns
 from analyzer.sources.notes import Notes
@@ -292,5 +292,5 @@ def chains_of(path: Path, events: list[Event], **header: Any) -> Chains:
     return build(trace_of(path, events, **header))
 
 
-def report_of(path: Path, events: list[Event], *, top: int = 10, only_step: str | None = None, **header: Any) -> Report:
-    return pipeline.run(trace_of(path, events, **header), top=top, step=only_step)
+def report_of(path: Path, events: list[Event], *, only_step: str | None = None, **header: Any) -> Report:
+    return pipeline.run(trace_of(path, events, **header), step=only_step)

@@ -13,6 +13,7 @@ import pytest
 
 import analyzer
 from analyzer import analyze, api
+from analyzer.render import Options
 from analyzer.render import json as rendered
 
 ROOT = Path(__file__).parents[1]
@@ -52,7 +53,7 @@ def test_an_unknown_name_suggests(report: api.Report) -> None:
 def test_the_contract_is_the_commands_json(report: api.Report) -> None:
     command = [sys.executable, "-c", "from analyzer.cli import main; main()", "analyze", str(RUN), "--format", "json"]
     said = subprocess.run(command, capture_output=True, check=True).stdout
-    assert json.loads(said) == json.loads(rendered.render(report._report))
+    assert json.loads(said) == json.loads(rendered.render(report._report, Options()))
 
 
 def test_frames_come_on_request(report: api.Report) -> None:

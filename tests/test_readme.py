@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import click
 import pytest
 
 from analyzer.cli import cli
@@ -22,7 +23,7 @@ def test_there_are_blocks_to_check() -> None:
 
 
 def test_every_command_is_named() -> None:
-    for name in cli.commands:
+    for name in cli.list_commands(click.Context(cli)):
         assert f"tracecli {name}" in TEXT, name
 
 

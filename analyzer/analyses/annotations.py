@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 
-from analyzer import units
 from analyzer.events.schema import Cat
-from analyzer.index.bound import Verdict
+from analyzer.index.bound import Bound, Verdict
 from analyzer.index.build import Chains
 from analyzer.index.intervals import spread
 from analyzer.index.vocabulary import Role
 from analyzer.index.within import launched_in, work_of
-from analyzer.model import Column, Section, Table, Unit
+from analyzer.report.blocks import Block, cells, table
+from analyzer.report.columns import Count, MeanCount, MeanNs, Name, Ns, Row, Text, Unit, column
+from analyzer.report.results import Result
 
 ORDER = 25
 
@@ -23,96 +24,56 @@ ORDER = 25
 JUDGED = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
-    """All calls of one annotation; medians per call, times in ns.
+class Annotation(Row, frozen=True, kw_only=True):
+    """All calls of one annotation; medians per call."""
 
-    tax_ns     host time less blocking waits and the profiler's time.
-    *_spread   robust standard deviation over the calls.
-    """
+    name: Annotated[Name, column("annotation", "as `record_function` was given it")]
+    calls: Annotated[Count, column("calls", "outermost ones: inside itself it is not counted again")]
+    cpu_ns_median: Annotated[MeanNs, column("CPU", "host time of a call")]
+    cpu_ns_spread: Annotated[MeanNs, column("", "robust standard deviation of the host time over the calls")]
+    cpu_ns_max: Annotated[Ns, column("max", "host time of the longest call")]
+    tax_ns_median: Annotated[MeanNs, column("", "host time of a call less blocking waits and the profiler's time")]
+    cpu_ns: Annotated[Ns, column("", "host time of all calls")]
+    self_cpu_ns: Annotated[Ns, column("", "of `cpu_us`, what nothing recorded inside the annotation covers")]
+    device_ns_median: Annotated[MeanNs, column("device", "device time that a call launched")]
+    device_ns_spread: Annotated[MeanNs, column("", "robust standard deviation of the device time over the calls")]
+    device_ns_max: Annotated[Ns, column("", "device time of the call that launched most")]
+    device_events_median: Annotated[MeanCount, column("events", "device events that a call launched")]
+    kernels_median: Annotated[MeanCount, column("", "of the device events, kernels")]
+    copies_median: Annotated[MeanCount, column("", "of the device events, copies")]
+    memsets_median: Annotated[MeanCount, column("", "of the device events, fills")]
+    launches_median: Annotated[MeanCount, column("launches", "launch calls of a call")]
+    verdict: Annotated[
+        Bound | None,
+        column(
+            "verdict", "what bounds the work launched in it; null: it launched none, or it is not among the longest"
+        ),
+    ]
+    verdict_reason: Annotated[Text | None, column("", "the verdict's sentence, with its figures")]
 
-    name: str
-    calls: int
-    cpu_total_ns: int
-    self_cpu_ns: int
-    cpu_ns: float
-    cpu_spread_ns: float
-    cpu_max_ns: int
-    tax_ns: float
-    device_ns: float
-    device_spread_ns: float
-    device_max_ns: int
-    events: float
-    kernels: float
-    copies: float
-    fills: float
-    launches: float
-    verdict: Verdict | None
 
+class Annotations(Result, frozen=True, kw_only=True):
+    SECTION = "annotations"
+    TITLE = "Annotations"
 
-@dataclass(frozen=True, slots=True)
-class Annotations:
-    rows: tuple[Annotation, ...]
+    annotations: tuple[Annotation, ...]
 
-    def contract(self) -> dict[str, Any]:
-        return {
-            "annotations": [
-                {
-                    "name": a.name,
-                    "calls": a.calls,
-                    "cpu_us_median": units.us(a.cpu_ns),
-                    "cpu_us_spread": units.us(a.cpu_spread_ns),
-                    "cpu_us_max": units.us(a.cpu_max_ns),
-                    "tax_us_median": units.us(a.tax_ns),
-                    "cpu_us": units.us(a.cpu_total_ns),
-                    "self_cpu_us": units.us(a.self_cpu_ns),
-                    "device_us_median": units.us(a.device_ns),
-                    "device_us_spread": units.us(a.device_spread_ns),
-                    "device_us_max": units.us(a.device_max_ns),
-                    "device_events_median": a.events,
-                    "kernels_median": a.kernels,
-                    "copies_median": a.copies,
-                    "memsets_median": a.fills,
-                    "launches_median": a.launches,
-                    "verdict": a.verdict.bound if a.verdict else None,
-                    "verdict_reason": a.verdict.reason if a.verdict else None,
-                }
-                for a in self.rows
-            ],
-        }
-
-    def section(self, top: int) -> Section | None:
-        if not self.rows:
-            return None
-        table = Table(
-            "Annotations",
-            (
-                Column("annotation", Unit.NAME),
-                Column("calls", Unit.COUNT),
-                Column("CPU", Unit.NS),
-                Column("max", Unit.NS),
-                Column("device", Unit.NS),
-                Column("events", Unit.COUNT),
-                Column("launches", Unit.COUNT),
-                Column("verdict", Unit.TEXT),
-            ),
-            tuple(
-                (
-                    a.name,
-                    a.calls,
-                    a.cpu_ns,
-                    a.cpu_max_ns,
-                    a.device_ns,
-                    a.events,
-                    a.launches,
-                    a.verdict.bound if a.verdict else "no device work",
-                )
-                for a in self.rows[:top]
-            ),
-            hidden=max(0, len(self.rows) - top),
-            note="medians per call, with the CPU's max",
-        )
-        return Section("annotations", "Annotations", tables=(table,))
+    def blocks(self) -> Iterator[Block]:
+        if self.annotations:
+            yield table(
+                "Annotations",
+                Annotation,
+                self.annotations,
+                "name",
+                "calls",
+                "cpu_ns_median",
+                "cpu_ns_max",
+                "device_ns_median",
+                "device_events_median",
+                "launches_median",
+                cells("verdict", Unit.TEXT, lambda a: a.verdict or "no device work"),
+                note="medians per call, with the CPU's max",
+            )
 
 
 def analyze(chains: Chains) -> Annotations:
@@ -143,31 +104,38 @@ def analyze(chains: Chains) -> Annotations:
         .group_by("name")
         .agg(
             calls=pl.len(),
-            cpu_total_ns=pl.col("cpu").sum(),
+            cpu_ns=pl.col("cpu").sum(),
             self_cpu_ns=pl.col("own").sum(),
-            cpu_ns=pl.col("cpu").median(),
-            cpu_spread_ns=spread("cpu"),
-            cpu_max_ns=pl.col("cpu").max(),
-            tax_ns=pl.col("tax").median(),
-            device_ns=pl.col("device").median(),
-            device_spread_ns=spread("device"),
-            device_max_ns=pl.col("device").max(),
-            events=pl.col("events").median(),
-            kernels=pl.col("kernels").median(),
-            copies=pl.col("copies").median(),
-            fills=pl.col("fills").median(),
-            launches=pl.col("launches").median(),
+            cpu_ns_median=pl.col("cpu").median(),
+            cpu_ns_spread=spread("cpu"),
+            cpu_ns_max=pl.col("cpu").max(),
+            tax_ns_median=pl.col("tax").median(),
+            device_ns_median=pl.col("device").median(),
+            device_ns_spread=spread("device"),
+            device_ns_max=pl.col("device").max(),
+            device_events_median=pl.col("events").median(),
+            kernels_median=pl.col("kernels").median(),
+            copies_median=pl.col("copies").median(),
+            memsets_median=pl.col("fills").median(),
+            launches_median=pl.col("launches").median(),
             rows=pl.col("row"),
         )
-        .sort(["cpu_total_ns", "name"], descending=[True, False])
+        .sort(["cpu_ns", "name"], descending=[True, False])
     )
     names = chains.text(table["name"])
     out = []
     for rank, (text, calls) in enumerate(zip(names, table["rows"], strict=True)):
-        judged = rank < JUDGED and chains.device.height > 0
+        verdict = _verdict(chains, calls.to_numpy()) if rank < JUDGED and chains.device.height else None
         figures = table.drop("name", "rows").row(rank, named=True)
-        out.append(Annotation(name=text, verdict=_verdict(chains, calls.to_numpy()) if judged else None, **figures))
-    return Annotations(tuple(out))
+        out.append(
+            Annotation(
+                name=text,
+                verdict=None if verdict is None else verdict.bound,
+                verdict_reason=None if verdict is None else verdict.reason,
+                **figures,
+            )
+        )
+    return Annotations(annotations=tuple(out))
 
 
 def _verdict(chains: Chains, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Verdict | None:

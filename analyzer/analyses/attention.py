@@ -7,18 +7,19 @@ two batched matrix products) counts as backend "unfused".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import polars as pl
 
-from analyzer import units
 from analyzer.events.schema import Cat
 from analyzer.index import exposure
 from analyzer.index.build import Chains
 from analyzer.index.vocabulary import Role, classify, matches
-from analyzer.model import Column, Section, Table, Unit
+from analyzer.report.blocks import Block, table
+from analyzer.report.columns import Count, MeanCount, MeanNs, Name, Ns, Row, Text, column
+from analyzer.report.results import Result
 
 ORDER = 65
 
@@ -45,72 +46,54 @@ _BATCHED = r"^aten::(?:bmm|baddbmm)$"
 _SOFTMAX = r"^aten::(?:softmax|_softmax|_safe_softmax|_softmax_backward_data)$"
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """Calls of one backend inside one annotation. Medians per call, times in ns.
+class AttentionPart(Row, frozen=True, kw_only=True):
+    IDENTITY: ClassVar[str] = "operator"
 
-    products_total_ns  of `device_total_ns`, what the two matrix products took, as kernels' names tell them.
-    parts              device time of all calls by the operator that launched it, largest first.
-    """
-
-    annotation: str | None
-    backend: str
-    calls: int
-    device_ns: float
-    device_total_ns: int
-    cpu_ns: float
-    events: float
-    products_total_ns: int
-    parts: tuple[tuple[str, int], ...]
+    operator: Annotated[Name, column("operator", "the innermost one that launched")]
+    device_ns: Annotated[Ns, column("device", "device time that it launched in all calls")]
 
 
-@dataclass(frozen=True, slots=True)
-class AttentionCalls:
-    rows: tuple[Attention, ...]
+class AttentionCalls(Row, frozen=True, kw_only=True):
+    """Calls of one backend inside one annotation; medians per call."""
 
-    def contract(self) -> dict[str, Any]:
-        return {
-            "attention": [
-                {
-                    "annotation": a.annotation,
-                    "backend": a.backend,
-                    "calls": a.calls,
-                    "device_us_median": units.us(a.device_ns),
-                    "device_us": units.us(a.device_total_ns),
-                    "cpu_us_median": units.us(a.cpu_ns),
-                    "device_events_per_call": a.events,
-                    "products_us": units.us(a.products_total_ns),
-                    "parts": [{"operator": name, "device_us": units.us(ns)} for name, ns in a.parts],
-                }
-                for a in self.rows
-            ]
-        }
+    IDENTITY: ClassVar[str] = "backend"
 
-    def section(self, top: int) -> Section | None:
-        if not self.rows:
-            return None
-        table = Table(
-            "Attention by backend",
-            (
-                Column("backend", Unit.TEXT),
-                Column("inside", Unit.NAME),
-                Column("calls", Unit.COUNT),
-                Column("device", Unit.NS),
-                Column("CPU", Unit.NS),
-                Column("events", Unit.COUNT),
-                Column("device, all calls", Unit.NS, bar=True),
-            ),
-            tuple(
-                (a.backend, a.annotation or "", a.calls, a.device_ns, a.cpu_ns, a.events, a.device_total_ns)
-                for a in self.rows[:top]
-            ),
-            hidden=max(0, len(self.rows) - top),
-            note="medians per call",
-        )
-        return Section("attention", "Attention", tables=(table,))
+    annotation: Annotated[Name | None, column("inside", "the innermost annotation; null: none", blank=True)]
+    backend: Annotated[Text, column("backend", "flash, efficient, cudnn, math, flex, ..; unfused: written out by hand")]
+    calls: Annotated[Count, column("calls", "forward calls")]
+    device_ns_median: Annotated[MeanNs, column("device", "device time that a call launched")]
+    device_ns: Annotated[Ns, column("device, all calls", "device time that all calls launched", bar=True)]
+    cpu_ns_median: Annotated[MeanNs, column("CPU", "host time of a call")]
+    device_events_per_call: Annotated[MeanCount, column("events", "device events that a call launched, median")]
+    products_ns: Annotated[Ns, column("", "of `device_us`, the matrix products, as kernels' names tell them")]
+    beside_products_ns: Annotated[Ns, column("", "time in which anything but the products ran, each moment once")]
+    parts: Annotated[tuple[AttentionPart, ...], column("", "`device_us` by launching operator, largest first")]
 
 
-def analyze(chains: Chains) -> AttentionCalls:
+class Attention(Result, frozen=True, kw_only=True):
+    SECTION = "attention"
+    TITLE = "Attention"
+
+    attention: tuple[AttentionCalls, ...]
+
+    def blocks(self) -> Iterator[Block]:
+        if self.attention:
+            yield table(
+                "Attention by backend",
+                AttentionCalls,
+                self.attention,
+                "backend",
+                "annotation",
+                "calls",
+                "device_ns_median",
+                "cpu_ns_median",
+                "device_events_per_call",
+                "device_ns",
+                note="medians per call",
+            )
+
+
+def analyze(chains: Chains) -> Attention:
     host = chains.host
     of_name = classify(chains.trace.names, tuple((pattern, i + 1) for i, (pattern, _) in enumerate(BACKENDS)))
     operator = np.isin(chains.cat, (Cat.OP, Cat.ANNOTATION))
@@ -119,70 +102,85 @@ def analyze(chains: Chains) -> AttentionCalls:
     ranges = [(BACKENDS[backend[r]][1], int(r), int(host.last[r]), int(host.start[r]), int(host.end[r])) for r in fused]
     ranges += _unfused(chains, backend >= 0)
     if not ranges:
-        return AttentionCalls(())
+        return Attention(attention=())
     lo = np.array([r[1] for r in ranges])
     hi = np.array([r[2] for r in ranges])
     device = np.concatenate(([0], np.cumsum(chains.direct_device_ns)))
     events = np.concatenate(([0], np.cumsum(chains.direct_device_events)))
-    gemm = exposure.launched_ns(chains, (exposure.kinds(chains) == "gemm").to_numpy())
-    products = np.concatenate(([0], np.cumsum(gemm)))
     annotation = host.nearest((chains.cat == Cat.ANNOTATION) & (chains.role != Role.STEP))[lo]
-    table = pl.DataFrame(
+    calls = pl.DataFrame(
         {
             "backend": [r[0] for r in ranges],
             "annotation": np.where(annotation >= 0, host.name[annotation], -1).astype(np.int32),
             "device": device[hi] - device[lo],
             "cpu": [r[4] - r[3] for r in ranges],
             "events": events[hi] - events[lo],
-            "products": products[hi] - products[lo],
         }
     ).with_row_index("call")
-    parts = _parts(chains, table, lo, hi)
-    table = (
-        table.group_by("annotation", "backend")
+    work = _work(chains, calls, lo, hi)
+    parts = _parts(chains, work)
+    grouped = (
+        calls.group_by("annotation", "backend")
         .agg(
             calls=pl.len(),
-            device=pl.col("device").median(),
-            total=pl.col("device").sum(),
-            cpu=pl.col("cpu").median(),
-            events=pl.col("events").median(),
-            products=pl.col("products").sum(),
+            device_ns_median=pl.col("device").median(),
+            device_ns=pl.col("device").sum(),
+            cpu_ns_median=pl.col("cpu").median(),
+            device_events_per_call=pl.col("events").median(),
         )
-        .sort(["total", "calls", "backend"], descending=[True, True, False])
+        .join(_products(work), on=["annotation", "backend"], how="left")
+        .with_columns(pl.col("products_ns", "beside_products_ns").fill_null(0))
+        .sort(["device_ns", "calls", "backend", "annotation"], descending=[True, True, False, False])
     )
-    names = chains.text(table["annotation"])
-    return AttentionCalls(
-        tuple(
-            Attention(
-                text, row[1], row[2], row[3], row[4], row[5], row[6], row[7], tuple(parts.get((row[0], row[1]), ()))
-            )
-            for text, row in zip(names, table.iter_rows(), strict=True)
+    names = chains.text(grouped["annotation"])
+    return Attention(
+        attention=tuple(
+            AttentionCalls(annotation=text, parts=tuple(parts.get((row.pop("annotation"), row["backend"]), ())), **row)
+            for text, row in zip(names, grouped.iter_rows(named=True), strict=True)
         )
     )
 
 
-def _parts(
-    chains: Chains, calls: pl.DataFrame, lo: np.ndarray[Any, Any], hi: np.ndarray[Any, Any]
-) -> dict[tuple[int, str], list[tuple[str, int]]]:
-    """Device time by launching operator for each (annotation, backend); calls are host rows [lo, hi)."""
-    work = chains.device.select("launch", "dur").drop_nulls("launch")
+def _work(chains: Chains, calls: pl.DataFrame, lo: np.ndarray[Any, Any], hi: np.ndarray[Any, Any]) -> pl.DataFrame:
+    """Device work that the calls (host rows [lo, hi)) launched: each with kind, annotation and backend."""
+    work = chains.device.with_columns(kind=chains.kind).filter(pl.col("launch").is_not_null())
     launch = work["launch"].to_numpy()
     order = np.argsort(lo)
     slot = np.searchsorted(lo[order], launch, "right") - 1
     call = order[np.maximum(slot, 0)]
     inside = (slot >= 0) & (launch < hi[call])
-    holder = chains.holder[launch]
-    table = (
-        work.with_columns(call=pl.Series(call.astype(np.uint32)), holder=pl.Series(chains.host.name[holder]))
-        .filter(pl.Series(inside & (holder >= 0)))
-        .join(calls.select("call", "annotation", "backend"), on="call")
+    return (
+        work.with_columns(call=pl.Series(call.astype(np.uint32)))
+        .filter(pl.Series(inside))
+        .join(calls.select("call", "annotation", "backend"), on="call", maintain_order="left")
+    )
+
+
+def _products(work: pl.DataFrame) -> pl.DataFrame:
+    """Per annotation and backend, device time of the matrix products, and of what ran beside them."""
+    product = pl.col("kind") == "gemm"
+    rest = work.filter(~product)
+    rest = rest.with_columns(beside_products_ns=exposure.once(rest, ["device", "backend"]))
+    return (
+        pl.concat([work.filter(product), rest], how="diagonal")
+        .group_by("annotation", "backend")
+        .agg(products_ns=pl.col("dur").filter(product).sum(), beside_products_ns=pl.col("beside_products_ns").sum())
+    )
+
+
+def _parts(chains: Chains, work: pl.DataFrame) -> dict[tuple[int, str], list[AttentionPart]]:
+    """Device time by launching operator for each (annotation, backend)."""
+    holder = chains.holder[work["launch"].to_numpy()]
+    grouped = (
+        work.with_columns(holder=pl.Series(chains.host.name[holder]))
+        .filter(pl.Series(holder >= 0))
         .group_by("annotation", "backend", "holder")
         .agg(pl.col("dur").sum())
         .sort("dur", "holder", descending=[True, False])
     )
-    out: dict[tuple[int, str], list[tuple[str, int]]] = {}
-    for (annotation, backend, _, ns), text in zip(table.iter_rows(), chains.text(table["holder"]), strict=True):
-        out.setdefault((annotation, backend), []).append((text, ns))
+    out: dict[tuple[int, str], list[AttentionPart]] = {}
+    for (annotation, backend, _, ns), text in zip(grouped.iter_rows(), chains.text(grouped["holder"]), strict=True):
+        out.setdefault((annotation, backend), []).append(AttentionPart(operator=text, device_ns=ns))
     return out
 
 

@@ -2,99 +2,79 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
 
 import polars as pl
 
 from analyzer import units
 from analyzer.events.schema import Cat
 from analyzer.index.build import Chains
-from analyzer.model import Column, Section, Table, Unit
+from analyzer.index.exposure import SMALL_BYTES
+from analyzer.report.blocks import Block, cells, table
+from analyzer.report.columns import Bytes, Count, MeanNs, Name, Ns, Row, Unit, column
+from analyzer.report.results import Result
 
 ORDER = 55
 
-#: Below this a copy's time is its set-up, not its bytes: PCIe moves 64 KiB in about 2 µs.
-SMALL_BYTES = 64 * 1024
+
+class Asker(Row, frozen=True, kw_only=True):
+    """An operator that asked for copies of one kind."""
+
+    name: Annotated[Name, column("operator", "the innermost one that held the copy's call")]
+    count: Annotated[Count, column("count", "copies that it asked for")]
 
 
-@dataclass(frozen=True, slots=True)
-class Copies:
-    """All copies or fills of one kind (its name). Times in ns; bandwidth in bytes/s, None if it has no time."""
+class CopyKind(Row, frozen=True, kw_only=True):
+    """All copies or fills of one kind."""
 
-    kind: str
-    count: int
-    total_ns: int
-    median_ns: float
-    max_ns: int
-    bytes: int | None
-    small: int
-    operators: tuple[tuple[str, int], ...]  # who asked: (operator, count), most first
+    IDENTITY: ClassVar[str] = "kind"
 
-    @property
-    def bandwidth(self) -> float | None:
-        return self.bytes / self.total_ns * 1e9 if self.bytes and self.total_ns else None
-
-
-@dataclass(frozen=True, slots=True)
-class CopyKinds:
-    rows: tuple[Copies, ...]
-
-    def contract(self) -> dict[str, Any]:
-        return {
-            "copies": [
-                {
-                    "kind": c.kind,
-                    "count": c.count,
-                    "total_us": units.us(c.total_ns),
-                    "median_us": units.us(c.median_ns),
-                    "max_us": units.us(c.max_ns),
-                    "bytes": c.bytes,
-                    "small": c.small,
-                    "gb_per_s": None if c.bandwidth is None else c.bandwidth / 1e9,
-                    "operators": [{"name": name, "count": count} for name, count in c.operators],
-                }
-                for c in self.rows
-            ]
-        }
-
-    def section(self, top: int) -> Section | None:
-        if not self.rows:
-            return None
-        table = Table(
-            "Copies and fills",
-            (
-                Column("kind", Unit.NAME),
-                Column("count", Unit.COUNT),
-                Column("total", Unit.NS, bar=True),
-                Column("median", Unit.NS),
-                Column("bytes", Unit.BYTES),
-                Column("bandwidth", Unit.RATE),
-                Column("small", Unit.COUNT),
-                Column("asked for by", Unit.NAME),
-            ),
-            tuple(
-                (
-                    c.kind,
-                    c.count,
-                    c.total_ns,
-                    c.median_ns,
-                    c.bytes,
-                    c.bandwidth,
-                    c.small,
-                    c.operators[0][0] if c.operators else "",
-                )
-                for c in self.rows[:top]
-            ),
-            hidden=max(0, len(self.rows) - top),
-            note=f"small: under {units.size(SMALL_BYTES)}, where the set-up costs more than the bytes",
-        )
-        return Section("copies", "Copies", tables=(table,), detail=True)
+    kind: Annotated[Name, column("kind", "the event's name: direction and kinds of memory")]
+    count: Annotated[Count, column("count", "copies or fills")]
+    total_ns: Annotated[Ns, column("total", "sum of the durations", bar=True)]
+    median_ns: Annotated[MeanNs, column("median", "duration")]
+    max_ns: Annotated[Ns, column("", "duration of the longest")]
+    bytes: Annotated[Bytes | None, column("bytes", "of all; null: not recorded")]
+    small: Annotated[Count, column("small", "those under 64 KiB, where the set-up costs more than the bytes")]
+    gb_per_s: Annotated[
+        float | None, column("", "bytes by the sum of the durations, in GB/s; null: bytes not recorded, or no time")
+    ]
+    operators: Annotated[tuple[Asker, ...], column("", "who asked, most first, ten at most")]
 
 
-def analyze(chains: Chains) -> CopyKinds:
+def _bandwidth(kind: CopyKind) -> float | None:
+    return None if kind.gb_per_s is None else kind.gb_per_s * 1e9
+
+
+class Copies(Result, frozen=True, kw_only=True):
+    SECTION = "copies"
+    TITLE = "Copies"
+    DETAIL = True
+
+    copies: tuple[CopyKind, ...]
+
+    def blocks(self) -> Iterator[Block]:
+        if self.copies:
+            yield table(
+                "Copies and fills",
+                CopyKind,
+                self.copies,
+                "kind",
+                "count",
+                "total_ns",
+                "median_ns",
+                "bytes",
+                cells("bandwidth", Unit.RATE, _bandwidth),
+                "small",
+                cells("asked for by", Unit.NAME, lambda c: c.operators[0].name if c.operators else ""),
+                note=f"small: under {units.size(SMALL_BYTES)}, where the set-up costs more than the bytes",
+            )
+
+
+def analyze(chains: Chains) -> Copies:
     work = chains.device.filter(pl.col("cat") != int(Cat.KERNEL))
-    table = (
+    kinds = (
         work.group_by("name")
         .agg(
             count=pl.len(),
@@ -104,9 +84,13 @@ def analyze(chains: Chains) -> CopyKinds:
             bytes=pl.when(pl.col("bytes").is_not_null().any()).then(pl.col("bytes").sum()),
             small=(pl.col("bytes") < SMALL_BYTES).sum(),
         )
+        # Bytes a nanosecond are GB a second.
+        .with_columns(
+            gb_per_s=pl.when(pl.col("bytes") > 0, pl.col("total_ns") > 0).then(pl.col("bytes") / pl.col("total_ns"))
+        )
         .sort(["total_ns", "name"], descending=[True, False])
     )
-    asked: dict[int, list[tuple[str, int]]] = {}
+    asked: dict[int, list[Asker]] = {}
     linked = work.filter(pl.col("launch").is_not_null())
     if linked.height:
         holder = chains.holder[linked["launch"].to_numpy()]
@@ -120,10 +104,10 @@ def analyze(chains: Chains) -> CopyKinds:
             .sort(["count", "operator"], descending=[True, False])
         )
         for (name, _, count), text in zip(owners.iter_rows(), chains.text(owners["operator"]), strict=True):
-            asked.setdefault(name, []).append((text, count))
-    return CopyKinds(
-        tuple(
-            Copies(kind=text, operators=tuple(asked.get(row.pop("name"), ())[:10]), **row)
-            for text, row in zip(chains.text(table["name"]), table.iter_rows(named=True), strict=True)
+            asked.setdefault(name, []).append(Asker(name=text, count=count))
+    return Copies(
+        copies=tuple(
+            CopyKind(kind=text, operators=tuple(asked.get(row.pop("name"), ())[:10]), **row)
+            for text, row in zip(chains.text(kinds["name"]), kinds.iter_rows(named=True), strict=True)
         )
     )

@@ -2,138 +2,97 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
 
-from analyzer import units
 from analyzer.events.schema import Cat
 from analyzer.index import intervals
 from analyzer.index.build import Chains
-from analyzer.model import Column, Section, Strip, Table, Unit
+from analyzer.report.blocks import Block, Note, Section, table
+from analyzer.report.columns import Count, MeanNs, Name, Ns, Row, Share, column
+from analyzer.report.results import Result
 
 ORDER = 10
 
-#: Cells of the busy/idle picture; renderers join neighbours to fit their width.
-STRIP_CELLS = 240
+#: Cells of the timeline; renderers join neighbours to fit their width.
+CELLS = 240
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
-    """Times in ns. communication_ns is the union of collectives, exposed what no other kernel overlaps."""
+class Device(Row, frozen=True, kw_only=True):
+    IDENTITY: ClassVar[str] = "device"
 
-    id: int
-    name: str | None
-    span_ns: int
-    busy_ns: int
-    events: int
-    kernels: int
-    kernel_sum_ns: int
-    copy_only_ns: int
-    gaps: int
-    max_gap_ns: int
-    compute_ns: int
-    communication_ns: int
-    exposed_ns: int
-    lead_in_ns: int
-    tail_out_ns: int
-    busy_shares: tuple[float, ...]
-
-    @property
-    def idle_ns(self) -> int:
-        return self.span_ns - self.busy_ns
-
-    @property
-    def utilization(self) -> float | None:
-        return self.busy_ns / self.span_ns if self.span_ns else None
+    device: Annotated[int, column("device", "id of the device")]
+    name: Annotated[Name | None, column("", "of the device's model; null: the trace does not say")]
+    span_ns: Annotated[Ns, column("span", "from the first start to the last end of device work")]
+    busy_ns: Annotated[Ns, column("busy", "union of all device work")]
+    idle_ns: Annotated[Ns, column("idle", "span less busy")]
+    utilization: Annotated[Share | None, column("of span", "busy by span; null: a span of no length")]
+    events: Annotated[Count, column("events", "kernels, copies and fills")]
+    kernels: Annotated[Count, column("", "of the events, kernels")]
+    kernel_sum_ns: Annotated[Ns, column("", "sum of the kernels' durations: those side by side count each")]
+    copy_only_ns: Annotated[Ns, column("copies alone", "busy with copies that no other work overlaps")]
+    gaps: Annotated[Count, column("gaps", "maximal idle intervals inside the span")]
+    max_gap_ns: Annotated[Ns, column("longest gap", "duration of the longest one; 0: none")]
+    compute_ns: Annotated[Ns, column("compute", "union of the kernels that are no communication")]
+    communication_ns: Annotated[Ns, column("", "union of the kernels of collectives")]
+    exposed_communication_ns: Annotated[Ns, column("exposed comm.", "communication that no compute kernel overlaps")]
+    lead_in_ns: Annotated[Ns, column("", "from the window's start to the first device work")]
+    tail_out_ns: Annotated[Ns, column("", "from the last device work to the window's end")]
 
 
-@dataclass(frozen=True, slots=True)
-class Devices:
-    rows: tuple[Device, ...]
-    window_ns: int
+class Timeline(Row, frozen=True, kw_only=True):
+    """One device over the window, in equal cells."""
 
-    def contract(self) -> dict[str, Any]:
-        return {
-            "devices": [
-                {
-                    "device": d.id,
-                    "name": d.name,
-                    "span_us": units.us(d.span_ns),
-                    "busy_us": units.us(d.busy_ns),
-                    "idle_us": units.us(d.idle_ns),
-                    "utilization": d.utilization,
-                    "events": d.events,
-                    "kernels": d.kernels,
-                    "kernel_sum_us": units.us(d.kernel_sum_ns),
-                    "copy_only_us": units.us(d.copy_only_ns),
-                    "gaps": d.gaps,
-                    "max_gap_us": units.us(d.max_gap_ns),
-                    "compute_us": units.us(d.compute_ns),
-                    "communication_us": units.us(d.communication_ns),
-                    "exposed_communication_us": units.us(d.exposed_ns),
-                    "lead_in_us": units.us(d.lead_in_ns),
-                    "tail_out_us": units.us(d.tail_out_ns),
-                }
-                for d in self.rows
-            ]
-        }
+    IDENTITY: ClassVar[str] = "device"
 
-    def section(self, top: int) -> Section | None:
-        if not self.rows:
-            return Section("devices", "Devices", notes=("No device work in this trace: idle time is n/a.",))
-        columns = (
-            Column("device", Unit.TEXT),
-            Column("busy", Unit.NS),
-            Column("of span", Unit.SHARE),
-            Column("idle", Unit.NS),
-            Column("span", Unit.NS),
-            Column("compute", Unit.NS),
-            Column("copies alone", Unit.NS),
-            Column("exposed comm.", Unit.NS),
-            Column("events", Unit.COUNT),
-            Column("gaps", Unit.COUNT),
-            Column("longest gap", Unit.NS),
+    device: Annotated[int, column("device", "id of the device")]
+    start_ns: Annotated[Ns, column("start", "of the first cell")]
+    cell_ns: Annotated[MeanNs, column("cell", "length of a cell")]
+    cells: Annotated[tuple[dict[str, float], ...], column("", "share of each cell by part: `busy`; nothing: idle")]
+
+
+class Devices(Result, frozen=True, kw_only=True):
+    SECTION = "devices"
+    TITLE = "Devices"
+
+    devices: tuple[Device, ...]
+    timeline: tuple[Timeline, ...]
+
+    def blocks(self) -> Iterator[Block]:
+        if not self.devices:
+            yield Note("No device work in this trace: idle time is n/a.")
+            return
+        yield table(
+            "Devices",
+            Device,
+            self.devices,
+            "device",
+            "busy_ns",
+            "utilization",
+            "idle_ns",
+            "span_ns",
+            "compute_ns",
+            "copy_only_ns",
+            "exposed_communication_ns",
+            "events",
+            "gaps",
+            "max_gap_ns",
         )
-        rows = tuple(
-            (
-                f"{d.id}",
-                d.busy_ns,
-                d.utilization,
-                d.idle_ns,
-                d.span_ns,
-                d.compute_ns,
-                d.copy_only_ns,
-                d.exposed_ns,
-                d.events,
-                d.gaps,
-                d.max_gap_ns,
-            )
-            for d in self.rows[:top]
-        )
-        table = Table("Devices", columns, rows, hidden=max(0, len(self.rows) - top))
-        return Section("devices", "Devices", tables=(table,), detail=len(self.rows) == 1)
 
-    def strips(self, top: int) -> tuple[Strip, ...]:
-        """One busy/idle picture a device, over the window."""
-        return tuple(
-            Strip(
-                f"GPU {d.id}",
-                d.busy_shares,
-                self.window_ns // STRIP_CELLS,
-                d.busy_ns,
-                self.window_ns - d.busy_ns,
-            )
-            for d in self.rows[:top]
-        )
+    def section(self) -> Section | None:
+        # One device is on the first screen, with its picture.
+        section = super().section()
+        return section and replace(section, detail=len(self.devices) == 1)
 
 
 def analyze(chains: Chains) -> Devices:
     work, window = chains.device, chains.window
     if window is None or not work.height:
-        return Devices((), 0 if window is None else window.duration)
+        return Devices(devices=(), timeline=())
     kernel = pl.col("cat") == int(Cat.KERNEL)
     by = ["device"]
 
@@ -151,7 +110,7 @@ def analyze(chains: Chains) -> Devices:
         .iter_rows()
     }
     busy = union(work)
-    rows = []
+    rows, timeline = [], []
     for key, group in work.group_by("device", maintain_order=True):
         device = int(key[0])
         first, last = int(group["ts"].min()), int(group["end"].max())  # type: ignore[arg-type]
@@ -159,10 +118,12 @@ def analyze(chains: Chains) -> Devices:
         count, longest = gaps.get(device, (0, 0))
         rows.append(
             Device(
-                id=device,
+                device=device,
                 name=chains.device_name(device),
                 span_ns=last - first,
                 busy_ns=busy[device],
+                idle_ns=last - first - busy[device],
+                utilization=busy[device] / (last - first) if last > first else None,
                 events=group.height,
                 kernels=of_kind.height,
                 kernel_sum_ns=int(of_kind["dur"].sum()),
@@ -171,22 +132,31 @@ def analyze(chains: Chains) -> Devices:
                 max_gap_ns=longest,
                 compute_ns=compute.get(device, 0),
                 communication_ns=communication.get(device, 0),
-                exposed_ns=kernels.get(device, 0) - compute.get(device, 0),
+                exposed_communication_ns=kernels.get(device, 0) - compute.get(device, 0),
                 lead_in_ns=first - window.start,
                 tail_out_ns=max(0, window.end - last),
-                busy_shares=_busy_shares(group, window.start, window.end),
             )
         )
-    return Devices(tuple(rows), window.duration)
+        shares = _busy_shares(group, window.start, window.end)
+        timeline.append(
+            Timeline(
+                device=device,
+                start_ns=window.start,
+                cell_ns=window.duration / CELLS,
+                cells=tuple({"busy": share} if share else {} for share in shares),
+            )
+        )
+    return Devices(devices=tuple(rows), timeline=tuple(timeline))
 
 
-def _busy_shares(work: pl.DataFrame, start: int, end: int) -> tuple[float, ...]:
-    """Busy share of each of STRIP_CELLS equal cells of the window: differences of the running busy time."""
+def _busy_shares(work: pl.DataFrame, start: int, end: int) -> list[float]:
+    """Busy share of each of CELLS equal cells of the window: differences of the running busy time."""
     disjoint = intervals.merged(work.drop("frontier"), ["device"])
     ts, te = disjoint["ts"].to_numpy(), disjoint["end"].to_numpy()
     total = np.concatenate(([0], np.cumsum(te - ts)))
-    borders = np.linspace(start, end, STRIP_CELLS + 1)
+    borders = np.linspace(start, end, CELLS + 1)
     k = np.searchsorted(ts, borders, "right")
     running = total[k] - np.where(k > 0, np.maximum(0, te[k - 1] - borders), 0)
-    width = (end - start) / STRIP_CELLS or 1.0
-    return tuple(float(x) for x in np.clip(np.diff(running) / width, 0, 1))
+    width = (end - start) / CELLS or 1.0
+    shares: list[float] = np.clip(np.diff(running) / width, 0, 1).round(6).tolist()
+    return shares

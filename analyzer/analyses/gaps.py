@@ -2,168 +2,149 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
 
 import polars as pl
 
 from analyzer import units
-from analyzer.index.activity import Cause
+from analyzer.index.activity import Cause, CauseKey
 from analyzer.index.build import Chains
-from analyzer.model import Column, Section, Table, Unit
+from analyzer.report.blocks import Block, cells, table
+from analyzer.report.columns import Count, MeanNs, Name, Ns, Row, Share, Text, Unit, column
+from analyzer.report.results import Result
 
 ORDER = 20
 
 #: The longest gaps are described one by one, up to this many.
 LONGEST = 20
+#: So many of them are shown: those that follow are rarely of another kind.
+SHOWN = 5
 #: Gaps by length: below 10 µs the device goes on by itself, above 1 ms a person can see it.
-SIZES = ((1_000_000, None, "over 1 ms"), (10_000, 1_000_000, "10 µs – 1 ms"), (0, 10_000, "under 10 µs"))
+LENGTHS = ((1_000_000, None, "over 1 ms"), (10_000, 1_000_000, "10 µs – 1 ms"), (0, 10_000, "under 10 µs"))
 #: A stack shows the outermost and innermost entries of a deep one.
 STACK_DEPTH = 24
 
 
-@dataclass(frozen=True, slots=True)
-class CauseTotal:
-    """One cause on one device: total and longest in ns, count of gaps, and who: (name, ns), largest first."""
+class Owner(Row, frozen=True, kw_only=True):
+    """What the host was in: an operator, region, annotation or frame."""
 
-    device: int
-    cause: Cause
-    total_ns: int
-    count: int
-    max_ns: int
-    owners: tuple[tuple[str, int], ...]
+    name: Annotated[Name, column("host was in", "the innermost one that says who")]
+    total_ns: Annotated[Ns, column("idle", "idle time of this cause while the host was in it")]
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """One idle interval (ns). stack: what the launching thread was inside of, outermost first."""
+class CauseTotal(Row, frozen=True, kw_only=True):
+    """One cause on one device; the causes of a device add up to its idle time."""
 
-    device: int
-    start_ns: int
-    duration_ns: int
-    causes: tuple[tuple[Cause, int], ...]
-    before: str | None
-    after: str
-    launch: str | None
-    thread: str | None
-    stack: tuple[str, ...]
+    IDENTITY: ClassVar[str] = "cause"
 
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    title: str
-    count: int
-    total_ns: int
-    share: float
-    median_ns: float
-    max_ns: int
+    device: Annotated[int, column("device", "id of the device")]
+    cause: Annotated[CauseKey, column("cause", "what the device waited for")]
+    total_ns: Annotated[Ns, column("idle", "idle time of this cause", bar=True)]
+    count: Annotated[Count, column("gaps", "gaps that have a part of this cause")]
+    max_ns: Annotated[Ns, column("longest", "the largest part of one gap")]
+    share: Annotated[Share, column("of idle", "`total_us` of the device's idle time")]
+    owners: Annotated[tuple[Owner, ...], column("", "who, largest first, ten at most")]
 
 
-@dataclass(frozen=True, slots=True)
-class Gaps:
-    totals: tuple[CauseTotal, ...]
-    longest: tuple[Gap, ...]
-    sizes: tuple[Sizes, ...]
-    idle_ns: int
+class CausePart(Row, frozen=True, kw_only=True):
+    IDENTITY: ClassVar[str] = "cause"
 
-    def contract(self) -> dict[str, Any]:
-        idle = {d: sum(t.total_ns for t in self.totals if t.device == d) for d in {t.device for t in self.totals}}
-        return {
-            "gaps": {
-                "by_cause": [
-                    {
-                        "device": t.device,
-                        "cause": t.cause.key,
-                        "total_us": units.us(t.total_ns),
-                        "count": t.count,
-                        "max_us": units.us(t.max_ns),
-                        "share": t.total_ns / idle[t.device],
-                        "owners": [{"name": name, "total_us": units.us(ns)} for name, ns in t.owners],
-                    }
-                    for t in self.totals
-                ],
-                "longest": [
-                    {
-                        "device": g.device,
-                        "start_us": units.us(g.start_ns),
-                        "duration_us": units.us(g.duration_ns),
-                        "causes": [{"cause": cause.key, "us": units.us(ns)} for cause, ns in g.causes],
-                        "before": g.before,
-                        "after": g.after,
-                        "launch": g.launch,
-                        "thread": g.thread,
-                        "stack": list(g.stack),
-                    }
-                    for g in self.longest
-                ],
-            }
-        }
+    cause: Annotated[CauseKey, column("cause", "what the device waited for")]
+    ns: Annotated[Ns, column("idle", "its part of the gap")]
 
-    def section(self, top: int) -> Section | None:
-        if not self.totals:
-            return None
-        by_cause = Table(
+
+class Gap(Row, frozen=True, kw_only=True):
+    """One idle interval of a device."""
+
+    device: Annotated[int, column("device", "id of the device")]
+    start_ns: Annotated[Ns, column("at", "its start")]
+    duration_ns: Annotated[Ns, column("idle", "its length")]
+    causes: Annotated[tuple[CausePart, ...], column("", "they add up to its length; largest first")]
+    before: Annotated[Name | None, column("", "device work that ended where it starts; null: not told")]
+    after: Annotated[Name, column("ended by", "device work that starts where it ends")]
+    launch: Annotated[Name | None, column("", "the call that launched that work; null: unlinked")]
+    thread: Annotated[Name | None, column("", "the thread of that call; null: unlinked")]
+    stack: Annotated[tuple[str, ...], column("", "what that thread was inside of meanwhile, outermost first")]
+
+
+class GapLength(Row, frozen=True, kw_only=True):
+    """Gaps of one order of length, on all devices."""
+
+    IDENTITY: ClassVar[str] = "length"
+
+    length: Annotated[Text, column("length", "from one bound up to the other; lengths that no gap has are left out")]
+    count: Annotated[Count, column("gaps", "of this length")]
+    total_ns: Annotated[Ns, column("idle", "sum of them")]
+    share: Annotated[Share, column("of idle", "`total_us` of the idle time in all gaps")]
+    median_ns: Annotated[MeanNs, column("median", "length")]
+    max_ns: Annotated[Ns, column("longest", "length")]
+
+
+class IdleTime(Row, frozen=True, kw_only=True):
+    """Idle time inside the devices' spans."""
+
+    by_cause: Annotated[tuple[CauseTotal, ...], column("", "causes of each device, largest first")]
+    longest: Annotated[tuple[Gap, ...], column("", "the longest gaps of all devices, twenty at most")]
+    by_length: Annotated[tuple[GapLength, ...], column("", "all gaps by their length, longest first")]
+
+
+class Gaps(Result, frozen=True, kw_only=True):
+    SECTION = "gaps"
+    TITLE = "Where the device sat idle"
+
+    gaps: IdleTime
+
+    def blocks(self) -> Iterator[Block]:
+        causes = self.gaps.by_cause
+        if not causes:
+            return
+        several = len({c.device for c in causes}) > 1
+        idle = sum(c.total_ns for c in causes)
+        yield table(
             "Idle time by cause",
-            (
-                Column("cause", Unit.TEXT),
-                Column("idle", Unit.NS, bar=True),
-                Column("of idle", Unit.SHARE),
-                Column("gaps", Unit.COUNT),
-                Column("longest", Unit.NS),
-                Column("mostly in", Unit.NAME),
-            ),
-            tuple(
-                (
-                    _label(t, len({x.device for x in self.totals}) > 1),
-                    t.total_ns,
-                    t.total_ns / self.idle_ns if self.idle_ns else None,
-                    t.count,
-                    t.max_ns,
-                    t.owners[0][0] if t.owners else "",
-                )
-                for t in self.totals[:top]
-            ),
-            hidden=max(0, len(self.totals) - top),
+            CauseTotal,
+            causes,
+            cells("cause", Unit.TEXT, lambda c: _words(c.cause) + (f" (GPU {c.device})" if several else "")),
+            "total_ns",
+            cells("of idle", Unit.SHARE, lambda c: c.total_ns / idle if idle else None),
+            "count",
+            "max_ns",
+            cells("mostly in", Unit.NAME, lambda c: c.owners[0].name if c.owners else ""),
         )
-        sizes = Table(
+        yield table(
             "Gaps by length",
-            (
-                Column("length", Unit.TEXT),
-                Column("gaps", Unit.COUNT),
-                Column("idle", Unit.NS),
-                Column("of idle", Unit.SHARE),
-                Column("median", Unit.NS),
-                Column("longest", Unit.NS),
-            ),
-            tuple((s.title, s.count, s.total_ns, s.share, s.median_ns, s.max_ns) for s in self.sizes),
+            GapLength,
+            self.gaps.by_length,
+            "length",
+            "count",
+            "total_ns",
+            "share",
+            "median_ns",
+            "max_ns",
         )
-        longest = Table(
+        yield table(
             "Longest gaps",
-            (
-                Column("at", Unit.NS),
-                Column("idle", Unit.NS),
-                Column("cause", Unit.TEXT),
-                Column("host was in", Unit.NAME),
-                Column("ended by", Unit.NAME),
-            ),
-            tuple(
-                (g.start_ns, g.duration_ns, _main_cause(g), g.stack[-1] if g.stack else "", g.after)
-                for g in self.longest[: min(top, 5)]
-            ),
+            Gap,
+            self.gaps.longest[:SHOWN],
+            "start_ns",
+            "duration_ns",
+            cells("cause", Unit.TEXT, _main_cause),
+            cells("host was in", Unit.NAME, lambda g: g.stack[-1] if g.stack else ""),
+            "after",
         )
-        return Section("gaps", "Where the device sat idle", tables=(by_cause, sizes, longest))
 
 
-def _label(total: CauseTotal, several: bool) -> str:
-    text = total.cause.key.replace("_", " ")
-    return f"{text} (GPU {total.device})" if several else text
+def _words(key: str) -> str:
+    return key.replace("_", " ")
 
 
 def _main_cause(gap: Gap) -> str:
-    cause, ns = gap.causes[0]
-    share = ns / gap.duration_ns
-    name = cause.key.replace("_", " ")
-    return name if share > 0.995 else f"{name} {units.share(share)}"
+    if not gap.causes or not gap.duration_ns:  # a saved report that was edited
+        return ""
+    main = gap.causes[0]
+    share = main.ns / gap.duration_ns
+    return _words(main.cause) if share > 0.995 else f"{_words(main.cause)} {units.share(share)}"
 
 
 def analyze(chains: Chains) -> Gaps:
@@ -172,21 +153,21 @@ def analyze(chains: Chains) -> Gaps:
     )
     pieces = chains.gap_pieces.join(gaps.select("gap", "device"), on="gap", how="left")
     return Gaps(
-        totals=_totals(chains, pieces),
-        longest=_longest(chains, gaps, pieces),
-        sizes=_sizes(gaps),
-        idle_ns=int(gaps["length"].sum()),
+        gaps=IdleTime(
+            by_cause=_by_cause(chains, pieces), longest=_longest(chains, gaps, pieces), by_length=_by_length(gaps)
+        )
     )
 
 
-def _totals(chains: Chains, pieces: pl.DataFrame) -> tuple[CauseTotal, ...]:
+def _by_cause(chains: Chains, pieces: pl.DataFrame) -> tuple[CauseTotal, ...]:
     # One key of one integer: there are as many groups as gaps.
     key = pl.col("gap") * len(Cause) + pl.col("cause")
     per_gap = pieces.group_by(key=key).agg(pl.col("device", "cause").first(), ns=pl.col("ns").sum())
     totals = (
         per_gap.group_by("device", "cause")
-        .agg(total=pl.col("ns").sum(), count=pl.len(), longest=pl.col("ns").max())
-        .sort(["total", "cause"], descending=[True, False])
+        .agg(total_ns=pl.col("ns").sum(), count=pl.len(), max_ns=pl.col("ns").max())
+        .with_columns(share=pl.col("total_ns") / pl.col("total_ns").sum().over("device"))
+        .sort(["total_ns", "cause", "device"], descending=[True, False, False])
     )
     owned = pieces.filter(pl.col("owner") >= 0).group_by("device", "cause", "owner").agg(ns=pl.col("ns").sum())
     owners = (
@@ -198,29 +179,40 @@ def _totals(chains: Chains, pieces: pl.DataFrame) -> tuple[CauseTotal, ...]:
         .agg(pl.col("owner").head(10), pl.col("ns").head(10))
     )
     named = {
-        (row["device"], row["cause"]): tuple(zip(row["owner"], row["ns"], strict=True))
+        (row["device"], row["cause"]): tuple(
+            Owner(name=name, total_ns=ns) for name, ns in zip(row["owner"], row["ns"], strict=True)
+        )
         for row in owners.iter_rows(named=True)
     }
     return tuple(
-        CauseTotal(device, Cause(cause), total, count, longest, named.get((device, cause), ()))
-        for device, cause, total, count, longest in totals.iter_rows()
+        CauseTotal(cause=Cause(cause := row.pop("cause")).key, owners=named.get((row["device"], cause), ()), **row)
+        for row in totals.iter_rows(named=True)
     )
 
 
-def _sizes(gaps: pl.DataFrame) -> tuple[Sizes, ...]:
+def _by_length(gaps: pl.DataFrame) -> tuple[GapLength, ...]:
     idle = int(gaps["length"].sum())
     out = []
-    for low, high, title in SIZES:
+    for low, high, length in LENGTHS:
         some = gaps.filter((pl.col("length") >= low) & (pl.col("length") < high if high else pl.lit(True)))["length"]
         if len(some):
             total = int(some.sum())
-            out.append(Sizes(title, len(some), total, total / idle, some.median(), some.max()))  # type: ignore[arg-type]
+            out.append(
+                GapLength(
+                    length=length,
+                    count=len(some),
+                    total_ns=total,
+                    share=total / idle,
+                    median_ns=some.median(),  # type: ignore[arg-type]
+                    max_ns=some.max(),  # type: ignore[arg-type]
+                )
+            )
     return tuple(out)
 
 
 def _longest(chains: Chains, gaps: pl.DataFrame, pieces: pl.DataFrame) -> tuple[Gap, ...]:
-    top = gaps.sort(["length", "start"], descending=[True, False]).head(LONGEST)
-    causes: dict[int, list[tuple[Cause, int]]] = {}
+    top = gaps.sort(["length", "start", "device"], descending=[True, False, False]).head(LONGEST)
+    causes: dict[int, list[CausePart]] = {}
     wanted = pieces.filter(pl.col("gap").is_in(top["gap"].to_list()))
     for gap, cause, ns in (
         wanted.group_by("gap", "cause")
@@ -228,7 +220,7 @@ def _longest(chains: Chains, gaps: pl.DataFrame, pieces: pl.DataFrame) -> tuple[
         .sort(["ns", "cause"], descending=[True, False])
         .iter_rows()
     ):
-        causes.setdefault(gap, []).append((Cause(cause), ns))
+        causes.setdefault(gap, []).append(CausePart(cause=Cause(cause).key, ns=ns))
     work = chains.device["name"]
     host = chains.host.frame
     out = []

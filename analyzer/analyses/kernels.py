@@ -2,119 +2,87 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from math import prod
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import polars as pl
 
-from analyzer import units
 from analyzer.events.schema import Cat
 from analyzer.index.build import Chains
 from analyzer.index.intervals import spread
 from analyzer.index.kernel_names import Decoded, decode
-from analyzer.index.occupancy import Occupancy, theoretical
-from analyzer.model import Column, Section, Table, Unit
+from analyzer.index.occupancy import theoretical
+from analyzer.report.blocks import Block, cells, table
+from analyzer.report.columns import Bytes, Count, MeanNs, Name, Ns, Row, Share, Text, Unit, column
+from analyzer.report.results import Result
 
 ORDER = 50
 
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """All device work of one name. Times in ns.
-
-    spread_ns  robust standard deviation of the durations.
-    share      of the sum of all device work's durations.
-    grid etc.  of the launch shape that took the most time; `shapes` counts the different ones.
-    reported   the profiler's own occupancy estimate, 0 to 1, None: not recorded.
-    """
-
-    name: str
-    cat: Cat
-    decoded: Decoded
-    calls: int
-    total_ns: int
-    median_ns: float
-    spread_ns: float
-    min_ns: int
-    max_ns: int
-    share: float
-    shapes: int
-    grid: tuple[int, int, int] | None
-    block: tuple[int, int, int] | None
-    registers: int | None
-    shared_memory: int | None
-    reported: float | None
-    occupancy: Occupancy | None
+_CATEGORY: dict[int, Literal["kernel", "memcpy", "memset"]] = {
+    Cat.KERNEL: "kernel",
+    Cat.MEMCPY: "memcpy",
+    Cat.MEMSET: "memset",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Kernels:
-    rows: tuple[Kernel, ...]  # largest total first
-    total_ns: int
+class Kernel(Row, frozen=True, kw_only=True):
+    """All device work of one name. Grid to limit: of the launch shape that took the most time."""
 
-    def contract(self) -> dict[str, Any]:
-        return {
-            "kernels": [
-                {
-                    "name": k.name,
-                    "kind": k.decoded.kind,
-                    "calls": k.calls,
-                    "total_us": units.us(k.total_ns),
-                    "mean_us": units.us(k.total_ns / k.calls),
-                    "median_us": units.us(k.median_ns),
-                    "spread_us": units.us(k.spread_ns),
-                    "min_us": units.us(k.min_ns),
-                    "max_us": units.us(k.max_ns),
-                    "share": k.share,
-                    "launch_shapes": k.shapes,
-                    "grid": k.grid,
-                    "block": k.block,
-                    "registers_per_thread": k.registers,
-                    "shared_memory_bytes": k.shared_memory,
-                    "occupancy_reported": k.reported,
-                    "occupancy_theoretical": k.occupancy.share if k.occupancy else None,
-                    "limited_by": k.occupancy.limited_by if k.occupancy else None,
-                    "tensor_cores": k.decoded.tensor_cores,
-                    "precision": k.decoded.precision,
-                    "tile": k.decoded.tile,
-                }
-                for k in self.rows
-            ]
-        }
+    name: Annotated[Name, column("name", "as the profiler wrote it")]
+    category: Annotated[Literal["kernel", "memcpy", "memset"], column("", "category of the events")]
+    kind: Annotated[Text, column("kind", "what it computes, as far as its name says; `other`: it does not")]
+    calls: Annotated[Count, column("calls", "events of that name")]
+    total_ns: Annotated[Ns, column("total", "sum of the durations", bar=True)]
+    mean_ns: Annotated[MeanNs, column("", "mean duration")]
+    median_ns: Annotated[MeanNs, column("median", "median duration")]
+    spread_ns: Annotated[MeanNs, column("", "robust standard deviation of the durations: 1.4826 MAD")]
+    min_ns: Annotated[Ns, column("", "shortest duration")]
+    max_ns: Annotated[Ns, column("max", "longest duration")]
+    share: Annotated[Share, column("of all", "of the sum of the durations of all device work")]
+    launch_shapes: Annotated[Count, column("", "different launch configurations; 0: none was recorded")]
+    grid: Annotated[tuple[int, int, int] | None, column("", "blocks of a launch in x, y, z; null: not recorded")]
+    block: Annotated[tuple[int, int, int] | None, column("", "threads of a block in x, y, z; null: not recorded")]
+    registers_per_thread: Annotated[Count | None, column("", "null: not recorded")]
+    shared_memory_bytes: Annotated[Bytes | None, column("", "a block, static and dynamic; null: not recorded")]
+    occupancy_reported: Annotated[Share | None, column("", "the profiler's own estimate; null: not recorded")]
+    occupancy_theoretical: Annotated[
+        Share | None,
+        column("", "from registers, shared memory, block and device; null: one of them is not known, or not CUDA"),
+    ]
+    limited_by: Annotated[Text | None, column("", "what stops another block; null: theoretical occupancy is n/a")]
+    tensor_cores: Annotated[bool | None, column("", "matrix units of any vendor; null: the name does not say")]
+    precision: Annotated[Text | None, column("", "number format of the inputs; null: the name does not say")]
+    tile: Annotated[Text | None, column("", "what one block computes; null: the name does not say")]
 
-    def section(self, top: int) -> Section | None:
-        if not self.rows:
-            return None
-        table = Table(
-            "Kernels, copies and fills",
-            (
-                Column("name", Unit.NAME),
-                Column("kind", Unit.TEXT),
-                Column("calls", Unit.COUNT),
-                Column("total", Unit.NS, bar=True),
-                Column("of all", Unit.SHARE),
-                Column("median", Unit.NS),
-                Column("max", Unit.NS),
-                Column("occ.", Unit.SHARE),
-            ),
-            tuple(
-                (
-                    k.name,
-                    k.decoded.kind,
-                    k.calls,
-                    k.total_ns,
-                    k.share,
-                    k.median_ns,
-                    k.max_ns,
-                    k.occupancy.share if k.occupancy else k.reported if k.reported is not None else "",
-                )
-                for k in self.rows[:top]
-            ),
-            hidden=max(0, len(self.rows) - top),
-            note="occ.: theoretical occupancy, from registers, shared memory and block; low is often by design",
-        )
-        return Section("kernels", "Kernels", tables=(table,))
+
+class Kernels(Result, frozen=True, kw_only=True):
+    SECTION = "kernels"
+    TITLE = "Kernels"
+
+    kernels: tuple[Kernel, ...]  # largest total first
+
+    def blocks(self) -> Iterator[Block]:
+        if self.kernels:
+            yield table(
+                "Kernels, copies and fills",
+                Kernel,
+                self.kernels,
+                "name",
+                "kind",
+                "calls",
+                "total_ns",
+                "share",
+                "median_ns",
+                "max_ns",
+                cells("occ.", Unit.SHARE, _occupancy),
+                note="occ.: theoretical occupancy, from registers, shared memory and block; low is often by design",
+            )
+
+
+def _occupancy(k: Kernel) -> float | str:
+    known = k.occupancy_reported if k.occupancy_theoretical is None else k.occupancy_theoretical
+    return "" if known is None else known
 
 
 def analyze(chains: Chains) -> Kernels:
@@ -151,30 +119,35 @@ def analyze(chains: Chains) -> Kernels:
         c: dict[str, Any] = configs.row(config, named=True) if config >= 0 else dict.fromkeys(configs.columns)
         block = _triple(c, "block")
         threads = prod(block) if block else None
+        decoded = decode(text) if cat == Cat.KERNEL else Decoded("copy" if cat == Cat.MEMCPY else "memset")
+        occupancy = theoretical(threads, c["registers"], c["shared_memory"], chains.device_properties.get(device, {}))
         rows.append(
             Kernel(
                 name=text,
-                cat=Cat(cat),
-                decoded=decode(text) if cat == Cat.KERNEL else Decoded("copy" if cat == Cat.MEMCPY else "memset"),
+                category=_CATEGORY[cat],
+                kind=decoded.kind,
                 calls=calls,
                 total_ns=ns,
+                mean_ns=ns / calls,
                 median_ns=median,
                 spread_ns=deviation,
                 min_ns=shortest,
                 max_ns=longest,
                 share=ns / total if total else 0.0,
-                shapes=count,
+                launch_shapes=count,
                 grid=_triple(c, "grid"),
                 block=block,
-                registers=c["registers"],
-                shared_memory=c["shared_memory"],
-                reported=None if c["occupancy"] is None else c["occupancy"] / 100,
-                occupancy=theoretical(
-                    threads, c["registers"], c["shared_memory"], chains.device_properties.get(device, {})
-                ),
+                registers_per_thread=c["registers"],
+                shared_memory_bytes=c["shared_memory"],
+                occupancy_reported=None if c["occupancy"] is None else c["occupancy"] / 100,
+                occupancy_theoretical=occupancy.share if occupancy else None,
+                limited_by=occupancy.limited_by if occupancy else None,
+                tensor_cores=decoded.tensor_cores,
+                precision=decoded.precision,
+                tile=decoded.tile,
             )
         )
-    return Kernels(tuple(rows), total)
+    return Kernels(kernels=tuple(rows))
 
 
 def _triple(config: dict[str, Any], what: str) -> tuple[int, int, int] | None:

@@ -7,105 +7,93 @@ A launch whose work starts before its call is clock skew, and is left out of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 import polars as pl
 
-from analyzer import units
 from analyzer.index.build import Chains
 from analyzer.index.vocabulary import Call
-from analyzer.model import Column, Metric, Section, Table, Unit
+from analyzer.report.blocks import Block, metric, table
+from analyzer.report.columns import Count, MeanCount, MeanNs, Name, Ns, Row, Text, column
+from analyzer.report.results import Result
 
 ORDER = 30
 
 
-@dataclass(frozen=True, slots=True)
-class HostCall:
-    """One runtime or driver function. Times in ns; `kind` as `vocabulary.Call`."""
+class HostCall(Row, frozen=True, kw_only=True):
+    """One runtime or driver function."""
 
-    name: str
-    kind: str
-    calls: int
-    total_ns: int
-    median_ns: float
-    max_ns: int
+    name: Annotated[Name, column("call", "the function")]
+    kind: Annotated[
+        Text,
+        msgspec.Meta(extra_json_schema={"enum": [kind.name.lower() for kind in Call]}),
+        column("kind", "what the function does, by its name"),
+    ]
+    calls: Annotated[Count, column("calls", "how often it was called")]
+    total_ns: Annotated[Ns, column("total", "sum of the durations", bar=True)]
+    median_ns: Annotated[MeanNs, column("median", "duration")]
+    max_ns: Annotated[Ns, column("max", "duration of the longest call")]
 
 
-@dataclass(frozen=True, slots=True)
-class Launches:
-    linked: int
-    unlinked: int
-    ambiguous: int
-    skewed: int
-    count: int
-    steps: int
-    graph_launches: int
-    call_ns: float | None
-    latency_ns: float | None
-    queue_ns: float | None
-    bare_ns: float | None
-    bare_max_ns: int | None
-    calls: tuple[HostCall, ...]
+class LinkCounts(Row, frozen=True, kw_only=True):
+    """How much device work is linked to the call that launched it."""
 
-    def contract(self) -> dict[str, Any]:
-        return {
-            "links": {
-                "linked": self.linked,
-                "unlinked": self.unlinked,
-                "clock_skewed": self.skewed,
-                "launches": self.count,
-                "ambiguous": self.ambiguous,
-            },
-            "launches": {
-                "count": self.count,
-                "per_step": self.count / self.steps if self.steps else None,
-                "graph_launches": self.graph_launches,
-                "call_us_median": units.us(self.call_ns),
-                "latency_us_median": units.us(self.latency_ns),
-                "queue_wait_us_median": units.us(self.queue_ns),
-                "bare_latency_us_median": units.us(self.bare_ns),
-                "bare_latency_us_max": units.us(self.bare_max_ns),
-            },
-            "host_calls": [
-                {
-                    "name": c.name,
-                    "kind": c.kind,
-                    "calls": c.calls,
-                    "total_us": units.us(c.total_ns),
-                    "median_us": units.us(c.median_ns),
-                    "max_us": units.us(c.max_ns),
-                }
-                for c in self.calls
-            ],
-        }
+    linked: Annotated[Count, column("linked", "device events with a call of the same correlation in the same process")]
+    unlinked: Annotated[Count, column("unlinked", "device events without")]
+    clock_skewed: Annotated[Count, column("clock skewed", "linked device events that start before their call")]
+    launches: Annotated[Count, column("launches", "calls that launched device work; a graph launch is one")]
+    ambiguous: Annotated[
+        Count, column("ambiguous", "of the unlinked, those whose correlation calls of several processes have")
+    ]
 
-    def section(self, top: int) -> Section | None:
-        if not self.calls:
-            return None
-        why = None if self.count else "no device work is linked to a call"
-        metrics = (
-            Metric("launches", self.count, Unit.COUNT),
-            Metric("per step", self.count / self.steps if self.steps else None, Unit.COUNT),
-            Metric("call", self.call_ns, Unit.NS, why or "median: the launch call itself"),
-            Metric("queue wait", self.queue_ns, Unit.NS, why or "median: the stream was still busy"),
-            Metric("bare latency", self.bare_ns, Unit.NS, why or "median: what is left, the launch path's own"),
-        )
-        table = Table(
+
+class LaunchTimes(Row, frozen=True, kw_only=True):
+    """From the call to the device's start; clock skew left out of the times, which are null without linked work."""
+
+    count: Annotated[Count, column("launches", "calls that launched device work; a graph launch is one")]
+    per_step: Annotated[MeanCount | None, column("per step", "launches by steps; null: no steps")]
+    graph_launches: Annotated[Count, column("graph launches", "calls that launch a graph, linked or not")]
+    call_ns_median: Annotated[MeanNs | None, column("call", "the launch call itself")]
+    latency_ns_median: Annotated[MeanNs | None, column("latency", "from the start of the call to the work's start")]
+    queue_wait_ns_median: Annotated[MeanNs | None, column("queue wait", "of it, the stream was still busy")]
+    bare_latency_ns_median: Annotated[
+        MeanNs | None, column("bare latency", "what is left of the latency, the launch path's own")
+    ]
+    bare_latency_ns_max: Annotated[Ns | None, column("longest bare latency", "the launch path's own time at worst")]
+
+
+class Launches(Result, frozen=True, kw_only=True):
+    SECTION = "launches"
+    TITLE = "Launches and host calls"
+    DETAIL = True
+
+    links: LinkCounts
+    launches: LaunchTimes
+    host_calls: tuple[HostCall, ...]
+
+    def blocks(self) -> Iterator[Block]:
+        if not self.host_calls:
+            return
+        why = None if self.launches.count else "no device work is linked to a call"
+        yield metric(self.launches, "count")
+        yield metric(self.launches, "per_step")
+        yield metric(self.launches, "call_ns_median", why or "median: the launch call itself")
+        yield metric(self.launches, "queue_wait_ns_median", why or "median: the stream was still busy")
+        yield metric(self.launches, "bare_latency_ns_median", why or "median: what is left, the launch path's own")
+        yield table(
             "Runtime and driver calls",
-            (
-                Column("call", Unit.NAME),
-                Column("kind", Unit.TEXT),
-                Column("calls", Unit.COUNT),
-                Column("total", Unit.NS, bar=True),
-                Column("median", Unit.NS),
-                Column("max", Unit.NS),
-            ),
-            tuple((c.name, c.kind, c.calls, c.total_ns, c.median_ns, c.max_ns) for c in self.calls[:top]),
-            hidden=max(0, len(self.calls) - top),
+            HostCall,
+            self.host_calls,
+            "name",
+            "kind",
+            "calls",
+            "total_ns",
+            "median_ns",
+            "max_ns",
         )
-        return Section("launches", "Launches and host calls", metrics=metrics, tables=(table,), detail=True)
 
 
 def analyze(chains: Chains) -> Launches:
@@ -120,19 +108,24 @@ def analyze(chains: Chains) -> Launches:
     bare = (work - free)[causal]
     linked = int(chains.device["launch"].is_not_null().sum())
     return Launches(
-        linked=linked,
-        unlinked=chains.device.height - linked,
-        ambiguous=chains.links.ambiguous,
-        skewed=chains.skewed,
-        count=rows.height,
-        steps=len(chains.steps),
-        graph_launches=int((chains.call == Call.GRAPH).sum()),
-        call_ns=_median((returned - begin)[causal]),
-        latency_ns=_median((work - begin)[causal]),
-        queue_ns=_median((free - call_done)[causal]),
-        bare_ns=_median(bare),
-        bare_max_ns=int(bare.max()) if len(bare) else None,
-        calls=_calls(chains),
+        links=LinkCounts(
+            linked=linked,
+            unlinked=chains.device.height - linked,
+            clock_skewed=chains.skewed,
+            launches=rows.height,
+            ambiguous=chains.links.ambiguous,
+        ),
+        launches=LaunchTimes(
+            count=rows.height,
+            per_step=rows.height / len(chains.steps) if len(chains.steps) else None,
+            graph_launches=int((chains.call == Call.GRAPH).sum()),
+            call_ns_median=_median((returned - begin)[causal]),
+            latency_ns_median=_median((work - begin)[causal]),
+            queue_wait_ns_median=_median((free - call_done)[causal]),
+            bare_latency_ns_median=_median(bare),
+            bare_latency_ns_max=int(bare.max()) if len(bare) else None,
+        ),
+        host_calls=_calls(chains),
     )
 
 
@@ -141,7 +134,7 @@ def _median(values: np.ndarray[Any, np.dtype[np.int64]]) -> float | None:
 
 
 def _calls(chains: Chains) -> tuple[HostCall, ...]:
-    table = (
+    functions = (
         chains.host.frame.select("name", "dur")
         .with_columns(kind=pl.Series(chains.call))
         .filter(pl.Series(chains.is_call))
@@ -149,14 +142,14 @@ def _calls(chains: Chains) -> tuple[HostCall, ...]:
         .agg(
             kind=pl.col("kind").first(),
             calls=pl.len(),
-            total=pl.col("dur").sum(),
-            median=pl.col("dur").median(),
-            longest=pl.col("dur").max(),
+            total_ns=pl.col("dur").sum(),
+            median_ns=pl.col("dur").median(),
+            max_ns=pl.col("dur").max(),
         )
-        .sort(["total", "name"], descending=[True, False])
+        .sort(["total_ns", "name"], descending=[True, False])
     )
-    names = chains.text(table["name"])
+    names = chains.text(functions["name"])
     return tuple(
-        HostCall(name, Call(kind).name.lower(), calls, total, median, longest)
-        for name, (_, kind, calls, total, median, longest) in zip(names, table.iter_rows(), strict=True)
+        HostCall(name=name, kind=Call(row.pop("kind")).name.lower(), **row)
+        for name, row in zip(names, functions.drop("name").iter_rows(named=True), strict=True)
     )

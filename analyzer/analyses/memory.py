@@ -2,79 +2,76 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
 
 import polars as pl
 
 from analyzer.index.build import Chains
-from analyzer.model import Column, Section, Table, Unit
+from analyzer.report.blocks import Block, cells, table
+from analyzer.report.columns import Bytes, Count, Row, Unit, column
+from analyzer.report.results import Result
 
 ORDER = 75
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """One device's allocator. Bytes; peaks None where totals were not recorded. id None: the CPU."""
+class Allocator(Row, frozen=True, kw_only=True):
+    """One device's allocator, or the CPU's."""
 
-    id: int | None
-    peak_allocated: int | None
-    peak_reserved: int | None
-    net_change: int
-    events: int
+    IDENTITY: ClassVar[str] = "device"
 
-    @property
-    def title(self) -> str:
-        return "CPU" if self.id is None else f"GPU {self.id}"
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryPeaks:
-    rows: tuple[Memory, ...]
-
-    def contract(self) -> dict[str, Any]:
-        return {
-            "memory": [
-                {
-                    "device": "cpu" if m.id is None else m.id,
-                    "peak_allocated_bytes": m.peak_allocated,
-                    "peak_reserved_bytes": m.peak_reserved,
-                    "net_change_bytes": m.net_change,
-                    "events": m.events,
-                }
-                for m in self.rows
-            ]
-        }
-
-    def section(self, top: int) -> Section | None:
-        if not self.rows:
-            return None
-        table = Table(
-            "Memory",
-            (
-                Column("device", Unit.TEXT),
-                Column("peak allocated", Unit.BYTES),
-                Column("peak reserved", Unit.BYTES),
-                Column("net change", Unit.BYTES),
-                Column("events", Unit.COUNT),
-            ),
-            tuple((m.title, m.peak_allocated, m.peak_reserved, m.net_change, m.events) for m in self.rows[:top]),
-            hidden=max(0, len(self.rows) - top),
-        )
-        return Section("memory", "Memory", tables=(table,), detail=True)
+    device: Annotated[int | Literal["cpu"], column("device", "id of the device, or `cpu`")]
+    peak_allocated_bytes: Annotated[
+        Bytes | None, column("peak allocated", "most that tensors held; null: totals were not recorded")
+    ]
+    peak_reserved_bytes: Annotated[
+        Bytes | None, column("peak reserved", "most that the allocator held; null: totals were not recorded")
+    ]
+    net_change_bytes: Annotated[Bytes, column("net change", "allocations less releases in the recording")]
+    events: Annotated[Count, column("events", "allocations and releases")]
 
 
-def analyze(chains: Chains) -> MemoryPeaks:
+def _title(row: Allocator) -> str:
+    return "CPU" if row.device == "cpu" else f"GPU {row.device}"
+
+
+class Memory(Result, frozen=True, kw_only=True):
+    SECTION = "memory"
+    TITLE = "Memory"
+    DETAIL = True
+
+    memory: tuple[Allocator, ...]
+
+    def blocks(self) -> Iterator[Block]:
+        if self.memory:
+            yield table(
+                "Memory",
+                Allocator,
+                self.memory,
+                cells("device", Unit.TEXT, _title),
+                "peak_allocated_bytes",
+                "peak_reserved_bytes",
+                "net_change_bytes",
+                "events",
+            )
+
+
+def analyze(chains: Chains) -> Memory:
     cpu = pl.col("device_type") == 0
-    table = (
-        chains.trace.memory.with_columns(id=pl.when(~cpu).then("device_id"))
-        .group_by("id")
+    devices = (
+        chains.trace.memory.with_columns(device=pl.when(~cpu).then("device_id"))
+        .group_by("device")
         .agg(
-            allocated=pl.col("allocated").max(),
-            reserved=pl.col("reserved").max(),
-            net=pl.col("bytes").sum(),
+            peak_allocated_bytes=pl.col("allocated").max(),
+            peak_reserved_bytes=pl.col("reserved").max(),
+            net_change_bytes=pl.col("bytes").sum(),
             events=pl.len(),
         )
-        .sort("id", nulls_last=True)
+        .sort("device", nulls_last=True)
     )
-    return MemoryPeaks(tuple(Memory(*row) for row in table.iter_rows()))
+    return Memory(
+        memory=tuple(
+            Allocator(device="cpu" if (device := row.pop("device")) is None else device, **row)
+            for row in devices.iter_rows(named=True)
+        )
+    )

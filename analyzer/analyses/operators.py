@@ -1,26 +1,21 @@
-"""Operators: what each costs the CPU (its tax) and the device, waits and the profiler taken out.
-
-cpu         host time, inclusive; of a recursion the outermost call only
-self_cpu    cpu less the events nested directly in it, host calls included: as torch's own table has it
-wait        blocking waits inside, inclusive
-tax         cpu less waits less the profiler's time, inclusive
-self_tax    the operator's own part of the tax: its self time and the host calls it makes directly
-device      device time launched inside, inclusive, each kernel once; self_device: by its own calls
-"""
+"""Operators: what each costs the CPU (its tax) and the device, waits and the profiler taken out."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import polars as pl
 
 from analyzer import units
 from analyzer.events.schema import Cat
+from analyzer.index import exposure
 from analyzer.index.build import Chains
 from analyzer.index.intervals import spread
-from analyzer.model import Column, Section, Table, Unit
+from analyzer.report.blocks import Block, cells, table
+from analyzer.report.columns import Count, MeanNs, Name, Ns, Ratio, Row, Unit, column
+from analyzer.report.results import Result
 
 if TYPE_CHECKING:
     from analyzer.index.tree import Ints
@@ -28,84 +23,58 @@ if TYPE_CHECKING:
 ORDER = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """All calls of one operator. Times in ns."""
+class Operator(Row, frozen=True, kw_only=True):
+    """All calls of one operator. Inclusive figures count the outermost call of a recursion only."""
 
-    name: str
-    calls: int
-    cpu_ns: int
-    self_cpu_ns: int
-    tax_ns: int
-    self_tax_ns: int
-    self_tax_median_ns: float
-    self_tax_spread_ns: float
-    self_tax_max_ns: int
-    wait_ns: int
-    self_wait_ns: int
-    profiler_ns: int
-    device_ns: int
-    self_device_ns: int
-    device_events: int
+    name: Annotated[Name, column("operator", "as the dispatcher has it")]
+    calls: Annotated[Count, column("calls", "calls, those inside a call of the same operator included")]
+    cpu_ns: Annotated[Ns, column("", "host time, inclusive")]
+    self_cpu_ns: Annotated[Ns, column("", "host time less the events nested directly in it, host calls included")]
+    tax_ns: Annotated[Ns, column("", "host time less blocking waits and the profiler's time, inclusive")]
+    self_tax_ns: Annotated[
+        Ns, column("self tax", "its own part of the tax: self time and the host calls that it makes directly", bar=True)
+    ]
+    self_tax_median_ns: Annotated[MeanNs, column("median", "median self tax of a call")]
+    self_tax_spread_ns: Annotated[MeanNs, column("", "robust standard deviation of a call's self tax: 1.4826 MAD")]
+    self_tax_max_ns: Annotated[Ns, column("max", "largest self tax of a call")]
+    wait_ns: Annotated[Ns, column("", "blocking waits inside, inclusive")]
+    self_wait_ns: Annotated[Ns, column("waits", "blocking waits in calls that it makes directly", blank=True)]
+    profiler_ns: Annotated[Ns, column("", "the profiler's own time inside, of the innermost event that spans it")]
+    device_ns: Annotated[Ns, column("", "device time launched inside, inclusive, each kernel once")]
+    self_device_ns: Annotated[Ns, column("device", "device time that its own calls launched", blank=True)]
+    device_events: Annotated[Count, column("", "device work launched inside, inclusive")]
+    tax_ratio: Annotated[Ratio | None, column("", "tax by device time, inclusive; null: it launched none")]
 
 
-@dataclass(frozen=True, slots=True)
-class Operators:
-    rows: tuple[Operator, ...]  # largest self tax first
+class Operators(Result, frozen=True, kw_only=True):
+    SECTION = "operators"
+    TITLE = "What operators cost the CPU"
 
-    def contract(self) -> dict[str, Any]:
-        return {
-            "operators": [
-                {
-                    "name": o.name,
-                    "calls": o.calls,
-                    **{f.name[:-3] + "_us": units.us(getattr(o, f.name)) for f in fields(o) if f.name.endswith("_ns")},
-                    "device_events": o.device_events,
-                    "tax_ratio": o.tax_ns / o.device_ns if o.device_ns else None,
-                }
-                for o in self.rows
-            ]
-        }
+    operators: tuple[Operator, ...]  # largest self tax first
 
     @property
     def self_tax_ns(self) -> int:
-        return sum(o.self_tax_ns for o in self.rows)
+        return sum(o.self_tax_ns for o in self.operators)
 
-    def section(self, top: int) -> Section | None:
-        if not self.rows:
-            return None
+    def blocks(self) -> Iterator[Block]:
+        if not self.operators:
+            return
         total = self.self_tax_ns
-        rest = self.rows[top:]
-        waits = sum(o.self_wait_ns for o in self.rows)
-        table = Table(
+        waits = sum(o.self_wait_ns for o in self.operators)
+        yield table(
             "CPU tax by operator",
-            (
-                Column("operator", Unit.NAME),
-                Column("calls", Unit.COUNT),
-                Column("self tax", Unit.NS, bar=True),
-                Column("of tax", Unit.SHARE),
-                Column("median", Unit.NS),
-                Column("max", Unit.NS),
-                Column("waits", Unit.NS),
-                Column("device", Unit.NS),
-            ),
-            tuple(
-                (
-                    o.name,
-                    o.calls,
-                    o.self_tax_ns,
-                    o.self_tax_ns / total if total else None,
-                    o.self_tax_median_ns,
-                    o.self_tax_max_ns,
-                    o.self_wait_ns or "",
-                    o.self_device_ns or "",
-                )
-                for o in self.rows[:top]
-            ),
-            hidden=len(rest),
+            Operator,
+            self.operators,
+            "name",
+            "calls",
+            "self_tax_ns",
+            cells("of tax", Unit.SHARE, lambda o: o.self_tax_ns / total if total else None),
+            "self_tax_median_ns",
+            "self_tax_max_ns",
+            "self_wait_ns",
+            "self_device_ns",
             note=f"{units.duration(waits)} of blocking waits are not counted as tax" if waits else None,
         )
-        return Section("operators", "What operators cost the CPU", tables=(table,))
 
 
 def analyze(chains: Chains) -> Operators:
@@ -114,7 +83,7 @@ def analyze(chains: Chains) -> Operators:
     operator = chains.cat == Cat.OP
     name = host.name[operator]
     if not len(name):
-        return Operators(())
+        return Operators(operators=())
     # Calls and annotations are no operators: give them keys of their own, so that only operators recur.
     outermost = host.outermost(np.where(operator, host.name, -1 - np.arange(host.height)).astype(np.int64))[operator]
 
@@ -126,7 +95,7 @@ def analyze(chains: Chains) -> Operators:
 
     waits, profiler = chains.wait_ns, chains.profiler_ns
     own_wait, own_profiler = chains.by_holder(waits)[operator], chains.by_holder(profiler)[operator]
-    own_tax = np.maximum(chains.own_ns[operator] - own_wait - own_profiler, 0)
+    own_tax = exposure.own_tax_ns(chains)[operator]
     duration = (host.end - host.start)[operator]
     spared = (host.below(waits) + host.below(profiler))[operator]
     sums = {
@@ -152,12 +121,12 @@ def analyze(chains: Chains) -> Operators:
         )
         .sort(["self_tax_ns", "id"], descending=[True, False])
     )
-    return Operators(
-        tuple(
-            Operator(name=text, **{key: int(values[row["id"]]) for key, values in sums.items()}, **_without_id(row))
-            for text, row in zip(chains.text(calls["id"]), calls.iter_rows(named=True), strict=True)
-        )
-    )
+    rows = []
+    for text, row in zip(chains.text(calls["id"]), calls.iter_rows(named=True), strict=True):
+        figures = {key: int(values[row["id"]]) for key, values in sums.items()}
+        ratio = figures["tax_ns"] / figures["device_ns"] if figures["device_ns"] else None
+        rows.append(Operator(name=text, tax_ratio=ratio, **figures, **_without_id(row)))
+    return Operators(operators=tuple(rows))
 
 
 def _without_id(row: dict[str, Any]) -> dict[str, Any]:

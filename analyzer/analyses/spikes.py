@@ -7,15 +7,18 @@ they were recorded. The score is the distance from the median in robust standard
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 
 from analyzer import units
+from analyzer.index import exposure
 from analyzer.index.build import Chains
-from analyzer.model import Column, Section, Table, Unit
+from analyzer.report.blocks import Block, Note, cells, table
+from analyzer.report.columns import Count, MeanNs, Name, Ns, Ratio, Row, Text, Unit, column
+from analyzer.report.results import Result
 
 ORDER = 70
 
@@ -39,129 +42,74 @@ LONG_IDLE_NS = 10_000_000
 UNSEEN = "not visible in a trace: clocks, power, thermal, another process"
 
 
-@dataclass(frozen=True, slots=True)
-class Spike:
-    """One call. Times in ns; `index`: which call of its group, from 0."""
+class Spike(Row, frozen=True, kw_only=True):
+    """One call."""
 
-    device: int
-    name: str
-    start_ns: int
-    duration_ns: int
-    median_ns: float
-    reason: str
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Shift:
-    """A run of neighbours that all moved together: calls first to last of the group, in ns."""
-
-    device: int
-    name: str
-    start_ns: int
-    end_ns: int
-    first: int
-    last: int
-    count: int
-    median_ns: float
-    max_ns: float
-    baseline_ns: float
+    device: Annotated[int, column("", "that it ran on")]
+    name: Annotated[Name, column("kernel", "as the profiler wrote it")]
+    start_ns: Annotated[Ns, column("at", "from the first event")]
+    duration_ns: Annotated[Ns, column("took", "of this call")]
+    median_ns: Annotated[MeanNs, column("median", "of its group")]
+    ratio: Annotated[Ratio, column("ratio", "duration by median")]
+    excess_ns: Annotated[Ns, column("", "time above the median, each moment once among spikes of the kernel")]
+    reason: Annotated[Text, column("", "what the trace shows to be different, or that it shows nothing")]
+    call: Annotated[Count, column("", "which call of its group, from 0")]
 
 
-@dataclass(frozen=True, slots=True)
-class Spikes:
-    rows: tuple[Spike, ...]
-    shifts: tuple[Shift, ...]
+class Shift(Row, frozen=True, kw_only=True):
+    """A run of neighbours that all moved together."""
 
-    def contract(self) -> dict[str, Any]:
-        return {
-            "spikes": [
-                {
-                    "device": s.device,
-                    "name": s.name,
-                    "start_us": units.us(s.start_ns),
-                    "duration_us": units.us(s.duration_ns),
-                    "median_us": units.us(s.median_ns),
-                    "ratio": s.duration_ns / s.median_ns,
-                    "reason": s.reason,
-                    "call": s.index,
-                }
-                for s in self.rows
-            ],
-            "level_shifts": [
-                {
-                    "device": s.device,
-                    "name": s.name,
-                    "start_us": units.us(s.start_ns),
-                    "end_us": units.us(s.end_ns),
-                    "count": s.count,
-                    "median_us": units.us(s.median_ns),
-                    "max_us": units.us(s.max_ns),
-                    "baseline_us": units.us(s.baseline_ns),
-                    "ratio": s.median_ns / s.baseline_ns,
-                    "first_call": s.first,
-                    "last_call": s.last,
-                }
-                for s in self.shifts
-            ],
-        }
+    device: Annotated[int, column("", "that they ran on")]
+    name: Annotated[Name, column("kernel", "as the profiler wrote it")]
+    start_ns: Annotated[Ns, column("from", "start of the first call, from the first event")]
+    end_ns: Annotated[Ns, column("to", "end of the last call")]
+    count: Annotated[Count, column("calls", "from the first to the last")]
+    median_ns: Annotated[MeanNs, column("median", f"median of the running median of {WINDOW} calls")]
+    max_ns: Annotated[MeanNs, column("", f"largest running median of {WINDOW} calls")]
+    baseline_ns: Annotated[MeanNs, column("usual", "median of the whole group")]
+    ratio: Annotated[Ratio, column("ratio", "median by baseline")]
+    excess_ns: Annotated[Ns, column("", "median less baseline, times the calls, at most from first start to last end")]
+    first_call: Annotated[Count, column("", "which call of the group is the first, from 0")]
+    last_call: Annotated[Count, column("", "which call of the group is the last, from 0")]
 
-    def section(self, top: int) -> Section | None:
-        if not self.rows and not self.shifts:
-            none = f"none: no kernel ran over {RATIO:g}× its own median and {units.duration(EXCESS_NS)} above it"
-            return Section("spikes", "Spikes", notes=(none,))
-        tables = []
-        if self.rows:
-            worst = sorted(self.rows, key=lambda s: -(s.duration_ns - s.median_ns))[:top]
-            tables.append(
-                Table(
-                    "Spikes",
-                    (
-                        Column("at", Unit.NS),
-                        Column("kernel", Unit.NAME),
-                        Column("took", Unit.NS),
-                        Column("median", Unit.NS),
-                        Column("ratio", Unit.RATIO),
-                        Column("what was different", Unit.TEXT),
-                    ),
-                    tuple(
-                        (s.start_ns, s.name, s.duration_ns, s.median_ns, s.duration_ns / s.median_ns, _short(s.reason))
-                        for s in worst
-                    ),
-                    hidden=max(0, len(self.rows) - top),
-                    note="with nothing in the trace, it is clocks, power, heat or another process on the device",
-                )
+
+class Spikes(Result, frozen=True, kw_only=True):
+    SECTION = "spikes"
+    TITLE = "Spikes"
+
+    spikes: tuple[Spike, ...]  # in time order
+    level_shifts: tuple[Shift, ...]  # in time order
+
+    def blocks(self) -> Iterator[Block]:
+        if not self.spikes and not self.level_shifts:
+            yield Note(f"none: no kernel ran over {RATIO:g}× its own median and {units.duration(EXCESS_NS)} above it")
+        if self.spikes:
+            yield table(
+                "Spikes",
+                Spike,
+                sorted(self.spikes, key=lambda s: s.median_ns - s.duration_ns),
+                "start_ns",
+                "name",
+                "duration_ns",
+                "median_ns",
+                "ratio",
+                cells("what was different", Unit.TEXT, lambda s: _short(s.reason)),
+                note="with nothing in the trace, it is clocks, power, heat or another process on the device",
             )
-        if self.shifts:
-            tables.append(
-                Table(
-                    "Level shifts",
-                    (
-                        Column("from", Unit.NS),
-                        Column("to", Unit.NS),
-                        Column("kernel", Unit.NAME),
-                        Column("calls", Unit.COUNT),
-                        Column("median", Unit.NS),
-                        Column("usual", Unit.NS),
-                        Column("ratio", Unit.RATIO),
-                    ),
-                    tuple(
-                        (
-                            s.start_ns,
-                            s.end_ns,
-                            s.name,
-                            s.count,
-                            s.median_ns,
-                            s.baseline_ns,
-                            s.median_ns / s.baseline_ns,
-                        )
-                        for s in self.shifts[:top]
-                    ),
-                    hidden=max(0, len(self.shifts) - top),
-                    note="all calls of a stretch slower together: a clock or power state",
-                )
+        if self.level_shifts:
+            yield table(
+                "Level shifts",
+                Shift,
+                self.level_shifts,
+                "start_ns",
+                "end_ns",
+                "name",
+                "count",
+                "median_ns",
+                "baseline_ns",
+                "ratio",
+                note="all calls of a stretch slower together: a clock or power state",
             )
-        return Section("spikes", "Spikes", tables=tuple(tables))
 
 
 def _short(reason: str) -> str:
@@ -171,7 +119,7 @@ def _short(reason: str) -> str:
 def analyze(chains: Chains) -> Spikes:
     grouped = _groups(chains)
     shifts, shifted = _shifts(chains, grouped)
-    return Spikes(_spikes(chains, grouped, shifted), shifts)
+    return Spikes(spikes=_spikes(chains, grouped, shifted), level_shifts=shifts)
 
 
 def _groups(chains: Chains) -> pl.DataFrame:
@@ -210,10 +158,21 @@ def _spikes(chains: Chains, grouped: pl.DataFrame, shifted: pl.DataFrame) -> tup
         .join(shifted, on="row", how="anti")
         .sort("row")
     )
+    out = out.with_columns(once=exposure.once(out, ["device", "name"]))
     names = chains.text(out["name"])
     reasons = _reasons(chains, out)
     return tuple(
-        Spike(r["device"], name, r["ts"], r["dur"], r["median"], reason, r["index"])
+        Spike(
+            device=r["device"],
+            name=name,
+            start_ns=r["ts"],
+            duration_ns=r["dur"],
+            median_ns=r["median"],
+            ratio=r["dur"] / r["median"],
+            excess_ns=min(int(r["dur"] - r["median"]), r["once"]),
+            reason=reason,
+            call=r["index"],
+        )
         for name, reason, r in zip(names, reasons, out.iter_rows(named=True), strict=True)
     )
 
@@ -281,9 +240,19 @@ def _shifts(chains: Chains, grouped: pl.DataFrame) -> tuple[tuple[Shift, ...], p
     names = chains.text(runs["name"])
     shifts = tuple(
         Shift(
-            r["device"], name, r["start"], r["end"], r["first"], r["last"], r["last"] - r["first"] + 1, r["level"],
-            r["peak"], r["median"],
+            device=r["device"],
+            name=name,
+            start_ns=r["start"],
+            end_ns=r["end"],
+            count=r["last"] - r["first"] + 1,
+            median_ns=r["level"],
+            max_ns=r["peak"],
+            baseline_ns=r["median"],
+            ratio=r["level"] / r["median"],
+            excess_ns=min(int((r["level"] - r["median"]) * (r["last"] - r["first"] + 1)), r["end"] - r["start"]),
+            first_call=r["first"],
+            last_call=r["last"],
         )
         for name, r in zip(names, runs.iter_rows(named=True), strict=True)
-    )  # fmt: skip
+    )
     return shifts, inside.select("row")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
 import polars as pl
@@ -12,70 +13,59 @@ import polars as pl
 from analyzer import units
 from analyzer.index.build import Chains
 from analyzer.index.within import processes, work_of
-from analyzer.model import Column, Section, Table, Unit
+from analyzer.report.blocks import Block, Section, table
+from analyzer.report.columns import Count, Ns, Row, Text, column
+from analyzer.report.results import Result
 
 ORDER = 27
 
-#: More steps than this are shown only when asked for: what matters of them is the spread.
-SHOWN = 12
+#: More steps than this are shown only when asked for, the slowest first: what matters of them is the spread.
+SHOWN = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One profiler step. device_busy_ns: union per device of the work that was launched in it."""
+class Step(Row, frozen=True, kw_only=True):
+    """One profiler step."""
 
-    name: str
-    cpu_ns: int
-    device_busy_ns: int
-    events: int
-    launches: int
+    name: Annotated[Text, column("step", "as the profiler numbers it")]
+    cpu_ns: Annotated[Ns, column("CPU", "the host's time", bar=True)]
+    device_busy_ns: Annotated[Ns, column("device busy", "union per device of the work that was launched in it")]
+    device_events: Annotated[Count, column("events", "device work that was launched in it")]
+    launches: Annotated[Count, column("launches", "launch calls in it")]
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
-    rows: tuple[Step, ...]  # in time order
+class Steps(Result, frozen=True, kw_only=True):
+    SECTION = "steps"
+    TITLE = "Steps"
 
-    def contract(self) -> dict[str, Any]:
-        return {
-            "steps": [
-                {
-                    "name": s.name,
-                    "cpu_us": units.us(s.cpu_ns),
-                    "device_busy_us": units.us(s.device_busy_ns),
-                    "device_events": s.events,
-                    "launches": s.launches,
-                }
-                for s in self.rows
-            ]
-        }
+    steps: tuple[Step, ...]  # in time order
 
-    def section(self, top: int) -> Section | None:
-        if not self.rows:
-            return None
-        times = [s.cpu_ns for s in self.rows]
-        slowest = sorted(self.rows, key=lambda s: -s.cpu_ns)[:top]
-        shown = [s for s in self.rows if s in slowest]
+    def blocks(self) -> Iterator[Block]:
+        if not self.steps:
+            return
+        times = [s.cpu_ns for s in self.steps]
+        few = len(times) <= SHOWN
         spread = f"CPU: median {units.duration(statistics.median(times))}, min {units.duration(min(times))}, "
-        table = Table(
-            "Steps" if len(shown) == len(self.rows) else "Slowest steps",
-            (
-                Column("step", Unit.TEXT),
-                Column("CPU", Unit.NS, bar=True),
-                Column("device busy", Unit.NS),
-                Column("events", Unit.COUNT),
-                Column("launches", Unit.COUNT),
-            ),
-            tuple((s.name, s.cpu_ns, s.device_busy_ns, s.events, s.launches) for s in shown),
-            hidden=len(self.rows) - len(shown),
-            note=f"{spread}max {units.duration(max(times))} over {len(self.rows):,} steps",
+        yield table(
+            "Steps" if few else "Slowest steps",
+            Step,
+            self.steps if few else sorted(self.steps, key=lambda s: -s.cpu_ns),
+            "name",
+            "cpu_ns",
+            "device_busy_ns",
+            "device_events",
+            "launches",
+            note=f"{spread}max {units.duration(max(times))} over {len(times):,} steps",
         )
-        return Section("steps", "Steps", tables=(table,), detail=len(self.rows) > SHOWN)
+
+    def section(self) -> Section | None:
+        section = super().section()
+        return section and replace(section, detail=len(self.steps) > SHOWN)
 
 
 def analyze(chains: Chains) -> Steps:
     host, rows = chains.host, chains.steps
     if not len(rows):
-        return Steps(())
+        return Steps(steps=())
     work = work_of(chains, rows, any_thread=True)
     busy = np.zeros(len(rows), np.int64)
     launch = chains.device["launch"].fill_null(-1).to_numpy()
@@ -95,8 +85,14 @@ def analyze(chains: Chains) -> Steps:
     np.add.at(busy, per_step["step"].to_numpy(), per_step["length"].to_numpy())
     names = chains.text(host.frame["name"].gather(rows)).to_list()
     return Steps(
-        tuple(
-            Step(name, int(host.end[r] - host.start[r]), int(busy[i]), int(work.events[i]), int(work.launches[i]))
+        steps=tuple(
+            Step(
+                name=name,
+                cpu_ns=int(host.end[r] - host.start[r]),
+                device_busy_ns=int(busy[i]),
+                device_events=int(work.events[i]),
+                launches=int(work.launches[i]),
+            )
             for i, (name, r) in enumerate(zip(names, rows, strict=True))
         )
     )

@@ -2,93 +2,69 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
 
 from analyzer import units
 from analyzer.index.build import Chains
-from analyzer.model import Column, Section, Table, Unit
+from analyzer.report.blocks import Block, cells, table
+from analyzer.report.columns import Count, MeanCount, MeanNs, Name, Ns, Row, Unit, column
+from analyzer.report.results import Result
 
 ORDER = 45
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """One kind of wait: the call, the path of operators and annotations above it, times in ns."""
+class Wait(Row, frozen=True, kw_only=True):
+    """Waits in one kind of call, under one path."""
 
-    call: str
-    path: tuple[str, ...]
-    count: int
-    total_ns: int
-    median_ns: float
-    max_ns: int
+    IDENTITY: ClassVar[str] = "operator"
 
-    @property
-    def operator(self) -> str | None:
-        return self.path[-1] if self.path else None
+    call: Annotated[Name, column("call", "of the runtime or driver")]
+    operator: Annotated[Name | None, column("", "innermost operator or annotation around it; null: none")]
+    path: Annotated[tuple[str, ...], column("", "annotations and operators around it, outermost first")]
+    count: Annotated[Count, column("count", "waits")]
+    total_ns: Annotated[Ns, column("host held", "sum of the host's time in them", bar=True)]
+    median_ns: Annotated[MeanNs, column("median", "median wait")]
+    max_ns: Annotated[Ns, column("max", "longest wait")]
 
 
-@dataclass(frozen=True, slots=True)
-class Waits:
-    rows: tuple[Wait, ...]
-    count: int
-    total_ns: int
-    steps: int
+class BlockingWaits(Row, frozen=True, kw_only=True):
+    """All waits that began in the window, and what asked for them."""
 
-    def contract(self) -> dict[str, Any]:
-        return {
-            "waits": {
-                "count": self.count,
-                "per_step": self.count / self.steps if self.steps else None,
-                "total_us": units.us(self.total_ns),
-                "by_operator": [
-                    {
-                        "call": w.call,
-                        "operator": w.operator,
-                        "path": list(w.path),
-                        "count": w.count,
-                        "total_us": units.us(w.total_ns),
-                        "median_us": units.us(w.median_ns),
-                        "max_us": units.us(w.max_ns),
-                    }
-                    for w in self.rows
-                ],
-            }
-        }
+    count: Annotated[Count, column("", "waits")]
+    per_step: Annotated[MeanCount | None, column("", "waits by profiler steps; null: no steps")]
+    total_ns: Annotated[Ns, column("", "sum of the host's time in them")]
+    by_operator: tuple[Wait, ...]  # largest total first
 
-    def section(self, top: int) -> Section | None:
-        if not self.rows:
-            return None
-        per_step = f", {units.count(self.count / self.steps)} a step" if self.steps else ""
-        table = Table(
+
+class Waits(Result, frozen=True, kw_only=True):
+    SECTION = "waits"
+    TITLE = "Blocking waits"
+    DETAIL = True
+
+    waits: BlockingWaits
+
+    def blocks(self) -> Iterator[Block]:
+        w = self.waits
+        if not w.by_operator:
+            return
+        per_step = "" if w.per_step is None else f", {units.count(w.per_step)} a step"
+        yield table(
             "Blocking waits",
-            (
-                Column("call", Unit.NAME),
-                Column("inside", Unit.NAME),
-                Column("count", Unit.COUNT),
-                Column("host held", Unit.NS, bar=True),
-                Column("median", Unit.NS),
-                Column("max", Unit.NS),
-            ),
-            tuple(
-                (
-                    w.call,
-                    " > ".join(w.path[-3:]) or "(no operator)",
-                    w.count,
-                    w.total_ns,
-                    w.median_ns,
-                    w.max_ns,
-                )
-                for w in self.rows[:top]
-            ),
-            hidden=max(0, len(self.rows) - top),
-            note=f"{units.count(self.count)} waits hold the host for {units.duration(self.total_ns)}{per_step}; "
+            Wait,
+            w.by_operator,
+            "call",
+            cells("inside", Unit.NAME, lambda row: " > ".join(row.path[-3:]) or "(no operator)"),
+            "count",
+            "total_ns",
+            "median_ns",
+            "max_ns",
+            note=f"{units.count(w.count)} waits hold the host for {units.duration(w.total_ns)}{per_step}; "
             "a wait is rarely idle time itself: it keeps the host from running ahead",
         )
-        return Section("waits", "Blocking waits", tables=(table,), detail=True)
 
 
 def analyze(chains: Chains) -> Waits:
@@ -117,12 +93,26 @@ def analyze(chains: Chains) -> Waits:
         .sort(["total", "holder"], descending=[True, False])
     )
     calls = chains.text(grouped["call"])
+    steps = len(chains.steps)
+    by_operator = []
+    for call, r in zip(calls, grouped.iter_rows(named=True), strict=True):
+        path = chains.path(r["holder"])
+        by_operator.append(
+            Wait(
+                call=call,
+                operator=path[-1] if path else None,
+                path=path,
+                count=r["count"],
+                total_ns=r["total"],
+                median_ns=r["median"],
+                max_ns=r["longest"],
+            )
+        )
     return Waits(
-        rows=tuple(
-            Wait(call, chains.path(r["holder"]), r["count"], r["total"], r["median"], r["longest"])
-            for call, r in zip(calls, grouped.iter_rows(named=True), strict=True)
-        ),
-        count=len(rows),
-        total_ns=int(wait[rows].sum()),
-        steps=len(chains.steps),
+        waits=BlockingWaits(
+            count=len(rows),
+            per_step=len(rows) / steps if steps else None,
+            total_ns=int(wait[rows].sum()),
+            by_operator=tuple(by_operator),
+        )
     )

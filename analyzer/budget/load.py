@@ -28,9 +28,9 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
-from analyzer.budget.names import Parts, parse, spell
 from analyzer.errors import TraceError
-from analyzer.model import Severity
+from analyzer.report.findings import Severity
+from analyzer.report.names import Parts, parse, spell
 from analyzer.units import clean
 
 BOUNDS = ("max", "min", "equals")

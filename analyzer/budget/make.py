@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from analyzer.budget.load import finding_names, number
-from analyzer.budget.names import Contract, Parts
+from analyzer.report.document import Report
+from analyzer.report.names import Figure, parse, resolve
 from analyzer.units import clean
 
 #: Room by what a figure is: counts hardly move, times on the device little, times on the host a lot.
 COUNTS, DEVICE, HOST = 0.05, 0.10, 0.30
 _MOST_ANNOTATIONS = 20
 
+#: Figures that are worth a limit: name, bound, room, what it is. A name may mean a figure for each of many rows.
+_WORTH: tuple[tuple[str, str, float, str], ...] = (
+    ("launches.bare_latency_us_median", "max", HOST, ""),
+    ("waits.per_step", "max", 0, "blocking waits"),
+    ("compile.recompilations", "max", 0, ""),
+    ("compile.graph_breaks", "max", 0, ""),
+    ("devices.*.utilization", "min", HOST, "share of its span that the device was busy"),
+    ("annotations.*.cpu_us_median", "max", HOST, ""),
+    ("annotations.*.device_us_median", "max", DEVICE, ""),
+    ("annotations.*.launches_median", "max", COUNTS, ""),
+    ("memory.*.peak_allocated_bytes", "max", COUNTS, ""),
+)
 
-def make(contract: Contract) -> str:
+
+def make(report: Report) -> str:
     """TOML that holds for the run that it was made from, commented."""
-    trace = contract.get("trace") or {}
     lines = [
         "# Limits for `tracecli check`. Each figure stands with what it was in the run that this was made from;",
         f"# room: {COUNTS:.0%} on counts, {DEVICE:.0%} on device times, {HOST:.0%} on host times.",
-        f"# Made from {clean(str(trace.get('path')))}",
+        f"# Made from {clean(report.headline.path)}",
         "#",
         "# A relative limit needs a baseline, written by `tracecli analyze RUN.json -o baseline.json`:",
         '# baseline = "baseline.json"',
@@ -31,67 +45,43 @@ def make(contract: Contract) -> str:
         "[limits]",
     ]
     last = ""
-    for parts, bound, room, value, note in _chosen(contract):
-        if parts[0] != last and last:
+    for figure, bound, room, note in _chosen(report):
+        if figure.parts[0] != last and last:
             lines.append("")
-        last = parts[0]
-        name = ".".join(_key(p) for p in (*parts, bound))
-        lines.append(f"{name} = {_limit(value, bound, room)}  # was {_shown(value)}{'; ' + note if note else ''}")
-    lines += ["", *_finding_limits(contract)]
+        last = figure.parts[0]
+        name = ".".join(_key(p) for p in (*figure.parts, bound))
+        limit = _limit(figure.value, bound, room)
+        lines.append(f"{name} = {limit}  # was {_shown(figure.value)}{'; ' + note if note else ''}")
+    lines += ["", *_finding_limits(report)]
     return "\n".join(lines) + "\n"
 
 
-def _chosen(contract: Contract) -> Iterator[tuple[Parts, str, float, Any, str]]:
-    """(name, bound, room, value, note) of the figures that are worth a limit."""
-    bound = _get(contract, "verdict", "bound")
-    if isinstance(bound, str) and bound == "compute-bound":
-        yield ("verdict", "bound"), "equals", 0, bound, "what the run should stay"
-    launches = _get(contract, "launches", "per_step")
-    key = "per_step" if _number(launches) else "count"
-    yield from _one(contract, ("launches", key), "max", COUNTS)
-    yield from _one(contract, ("launches", "bare_latency_us_median"), "max", HOST)
-    yield from _one(contract, ("waits", "per_step"), "max", 0, "blocking waits")
-    yield from _one(contract, ("compile", "recompilations"), "max", 0)
-    yield from _one(contract, ("compile", "graph_breaks"), "max", 0)
-    for row in _rows(contract, "devices"):
-        name = ("devices", str(row.get("device")), "utilization")
-        if _number(value := row.get("utilization")):
-            yield name, "min", HOST, value, "share of its span that the device was busy"
-    for row in _named(contract, "annotations")[:_MOST_ANNOTATIONS]:
-        place = ("annotations", str(row["name"]))
-        for figure, room in (("cpu_us_median", HOST), ("device_us_median", DEVICE), ("launches_median", COUNTS)):
-            if _number(value := row.get(figure)):
-                yield (*place, figure), "max", room, value, ""
-    for row in _rows(contract, "memory"):
-        if _number(value := row.get("peak_allocated_bytes")):
-            yield ("memory", str(row.get("device")), "peak_allocated_bytes"), "max", COUNTS, value, ""
+def _chosen(report: Report) -> Iterator[tuple[Figure, str, float, str]]:
+    """(figure, bound, room, note) of what is worth a limit, the figures of one row together."""
+    (bound,) = resolve(report, parse("verdict.bound"))
+    if bound.value == "compute-bound":
+        yield bound, "equals", 0, "what the run should stay"
+    (per_step,) = resolve(report, parse("launches.per_step"))
+    yield from _numbers(report, "launches.count" if per_step.value is None else "launches.per_step", "max", COUNTS, "")
+    found = [one for worth in _WORTH for one in _numbers(report, *worth)]
+    groups: dict[tuple[str, ...], list[Any]] = {}
+    for one in found:
+        groups.setdefault(one[0].parts[:-1], []).append(one)
+    annotations = [name for name in groups if name[0] == "annotations"]
+    for name, group in groups.items():
+        if name not in annotations[_MOST_ANNOTATIONS:]:
+            yield from group
 
 
-def _one(contract: Contract, parts: Parts, bound: str, room: float, note: str = "") -> Iterator[Any]:
-    value = _get(contract, *parts)
-    if _number(value):
-        yield parts, bound, room, value, note
-
-
-def _get(contract: Contract, *parts: str) -> Any:
-    node: Any = contract
-    for part in parts:
-        node = node.get(part) if isinstance(node, Mapping) else None
-    return node
+def _numbers(report: Report, name: str, bound: str, room: float, note: str) -> Iterator[tuple[Figure, str, float, str]]:
+    """The figures of a name that this run can tell, and whose names can be written into TOML as they are."""
+    for figure in resolve(report, parse(name)):
+        if _number(figure.value) and all(part.isprintable() for part in figure.parts):
+            yield figure, bound, room, note
 
 
 def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _rows(contract: Contract, key: str) -> list[Mapping[str, Any]]:
-    rows = contract.get(key)
-    return [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
-
-
-def _named(contract: Contract, key: str) -> list[Mapping[str, Any]]:
-    """Rows whose names can be written into TOML as they are: a name that holds half a character cannot."""
-    return [row for row in _rows(contract, key) if isinstance(row.get("name"), str) and row["name"].isprintable()]
 
 
 def _limit(value: Any, bound: str, room: float) -> str:
@@ -119,11 +109,8 @@ def _key(part: str) -> str:
     return json.dumps(part, ensure_ascii=False)
 
 
-def _finding_limits(contract: Contract) -> list[str]:
-    count: dict[str, int] = {}
-    for row in _rows(contract, "findings"):
-        name = str(row.get("name"))
-        count[name] = count.get(name, 0) + 1
+def _finding_limits(report: Report) -> list[str]:
+    count = Counter(finding.name for finding in report.findings)
     lines = ["[findings]", "# What this run does not have shall stay away; `tracecli explain NAME` says what each is."]
     lines.append("forbid = [")
     lines += [f'    "{name}",' for name in finding_names() if name not in count]

@@ -33,9 +33,9 @@ def lesson(runs: Sequence[Run], unit: str) -> str:
         worst = max(paced, key=lambda r: r.pace_ns or 0.0)
         gain = (worst.pace_ns or 0) / (first.pace_ns or 1)
         said.append(
-            f"take {first.label}: {units.duration(first.pace_ns)} {unit}, {units.ratio(gain)} faster than {worst.label}"
+            f"take {first.name}: {units.duration(first.pace_ns)} {unit}, {units.ratio(gain)} faster than {worst.name}"
         )
-        alike = [r.label for r in paced if r is not first and (r.pace_ns or 0) <= (1 + ALIKE) * (first.pace_ns or 0)]
+        alike = [r.name for r in paced if r is not first and (r.pace_ns or 0) <= (1 + ALIKE) * (first.pace_ns or 0)]
         if alike:
             said[-1] += f" ({', '.join(alike)} alike)"
         said.append(_bound(first))
@@ -62,8 +62,8 @@ def _tax(runs: Sequence[Run]) -> list[str]:
     if ratio <= 1 + max(ALIKE, LEAST):
         return []
     text = (
-        f"CPU tax, as profiled, differs {units.ratio(ratio)}: {units.duration(low.tax_ns)} ({low.label}) "
-        f"to {units.duration(high.tax_ns)} ({high.label})"
+        f"CPU tax, as profiled, differs {units.ratio(ratio)}: {units.duration(low.tax_ns)} ({low.name}) "
+        f"to {units.duration(high.tax_ns)} ({high.name})"
     )
     if all(r.device_ns is not None and not r.host_bound for r in taxed):
         text += ", but is hidden behind the device in all of them"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import polars as pl
 
-    from analyzer.model import Warning
+    from analyzer.report.findings import Warning
 
     Ints = npt.NDArray[np.int64]
 

@@ -7,12 +7,15 @@ it, and a test holds both together.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from analyzer import output
 from analyzer.errors import TraceError
 from analyzer.events.schema import CONFIGS, Cat, Trace
+from analyzer.output import Output
 
 if TYPE_CHECKING:
     import polars as pl
@@ -193,25 +196,26 @@ def _cast(frame: str, side: str | None = None) -> list[pl.Expr]:
     ]
 
 
-def write(trace: Trace, target: Path, frame: str = "events") -> None:
+def write(trace: Trace, target: Path | Output, frame: str = "events") -> None:
     """Write a frame; the suffix of the file says how. Raises TraceError."""
     import polars as pl
 
-    form = SUFFIXES.get(target.suffix.lower())
+    target = output.of(target)
+    form = SUFFIXES.get(target.path.suffix.lower())
     if form is None:
-        raise TraceError("no format has this suffix", str(target), f"use one of {', '.join(SUFFIXES)}")
+        raise TraceError("no format has this suffix", str(target.path), f"use one of {', '.join(SUFFIXES)}")
     rows = lazy(trace, frame)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        if form == "parquet":
-            rows.sink_parquet(beside)
-        elif form == "ipc":
-            # Strings as every reader knows them: views are newer than pandas and Spark in use.
-            rows.sink_ipc(beside, compat_level=pl.CompatLevel.oldest())
-        else:
-            rows.sink_csv(beside)
-        os.replace(beside, target)
-    except OSError as e:
-        raise TraceError(f"cannot write: {e.strerror or e}", str(target)) from e
-    finally:
-        beside.unlink(missing_ok=True)
+    with target.open() as file:
+        try:
+            if form == "parquet":
+                rows.sink_parquet(file)
+            elif form == "ipc":
+                # Strings as every reader knows them: views are newer than pandas and Spark in use.
+                rows.sink_ipc(file, compat_level=pl.CompatLevel.oldest())
+            else:
+                rows.sink_csv(file)
+        except (OSError, pl.exceptions.PolarsError) as e:
+            # Polars says it in words: a full disk and a closed pipe are told apart by their number.
+            if (said := re.search(r"\(os error (\d+)\)", str(e))) is None:
+                raise
+            raise OSError(number := int(said[1]), os.strerror(number)) from e

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import polars as pl
 
-    from analyzer.model import Warning
+    from analyzer.report.findings import Warning
 
 
 class Cat(IntEnum):

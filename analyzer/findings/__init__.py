@@ -1,20 +1,23 @@
 """Judgements: one file each, found by themselves; the module's docstring is what `tracecli explain` prints.
 
-Here is only what all of them share: how grave a share of the run is, and how a figure is worded.
+A finding is a function of results: `find(results)` yields what it has to say, and measures nothing, so that a saved
+report is judged as a fresh one is. Here is only what all of them share: how grave a share of the run is, and how a
+figure is worded.
 """
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Iterable, Sequence
 
 from analyzer import units
-from analyzer.analyses.copies import Copies
-from analyzer.analyses.overview import Overview
-from analyzer.index import exposure
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.analyses.attention import AttentionCalls
+from analyzer.analyses.copies import CopyKind
+from analyzer.analyses.devices import Devices
+from analyzer.analyses.idle import Idle, IdleCause
+from analyzer.analyses.verdict import Verdict
+from analyzer.report.durations import Durations
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 
 #: A quarter of the run holds it back: whoever owns the run would stop and fix it first.
 HOLDS = 0.25
@@ -23,18 +26,16 @@ WORTH = 0.05
 #: Below a hundredth nobody could measure the difference: only what must be known is said.
 SEEN = 0.01
 
-T = TypeVar("T", bound=Result)
+#: What the host itself does from launch to launch. First use, compilation and the allocator have findings of their own.
+HOST_WORK = ("dispatch", "compiled_overhead", "python")
+#: The steady cost of launching.
+LAUNCH_PATH = (*HOST_WORK, "launch_latency")
 
 
-def take(results: Mapping[str, Result], kind: type[T]) -> T:
-    """The result of one analysis, by its type."""
-    return next(r for r in results.values() if isinstance(r, kind))
-
-
-def share_of(chains: Chains, ns: float) -> float:
-    """Part of the window's device time, 0 to 1."""
-    total = exposure.whole(chains)
-    return min(1.0, ns / total) if total else 0.0
+def share_of(results: Results, ns: float) -> float:
+    """Part of the window's device time, which is its length times the devices that worked in it."""
+    whole = (results[Verdict].window.duration_ns or 0) * max(1, len(results[Devices].devices))
+    return ns / whole if whole else 0.0
 
 
 def grade(share: float, most: Severity = Severity.ERROR) -> Severity:
@@ -44,41 +45,82 @@ def grade(share: float, most: Severity = Severity.ERROR) -> Severity:
     return order[max(order.index(found), order.index(most))]
 
 
-def host_bound(results: Mapping[str, Result]) -> bool:
+def bound(results: Results) -> str:
+    """What the verdict says bounds the run."""
+    return results[Verdict].verdict.bound
+
+
+def host_bound(results: Results) -> bool:
     """Whether the host sets the pace: then a shorter kernel only makes the device wait longer."""
-    return take(results, Overview).verdict.bound in ("overhead-bound", "input-bound", "sync-bound")
+    return bound(results) in ("overhead-bound", "input-bound", "sync-bound")
+
+
+def causes_of(results: Results, keys: Collection[str]) -> list[IdleCause]:
+    """Idle time of some causes, by cause; those that there is none of are left out."""
+    return [cause for cause in results[Idle].idle.by_cause if cause.cause in keys]
+
+
+def owners_of(causes: Iterable[IdleCause], top: int = 3) -> list[tuple[str, int]]:
+    """Who the device waited for: (operator, annotation or frame, ns), the most first; not whoever hardly mattered."""
+    total: dict[str, int] = {}
+    for cause in causes:
+        for owner in cause.owners:
+            total[owner.name] = total.get(owner.name, 0) + owner.ns
+    most = sorted(total.items(), key=lambda one: (-one[1], one[0]))[:top]
+    return [(name, ns) for name, ns in most if ns * 100 >= most[0][1]]
 
 
 def finding(
+    results: Results,
     name: str,
     severity: Severity,
     title: str,
     evidence: Iterable[str | None],
     advice: str,
-    up_to_ns: int | None,
-    chains: Chains,
+    up_to_ns: int | None = None,
 ) -> Finding:
     """A finding with its share of the window; lines that are None or empty are left out."""
     lines = tuple(line for line in evidence if line)
-    share = None if up_to_ns is None else share_of(chains, up_to_ns)
-    return Finding(name, severity, title, lines, advice, up_to_ns, share)
+    share = None if up_to_ns is None else share_of(results, up_to_ns)
+    return Finding(
+        name=name, severity=severity, title=title, evidence=lines, advice=advice, up_to_ns=up_to_ns, share=share
+    )
 
 
-def spread(values: Sequence[int] | Sequence[float]) -> str:
+def spread(durations: Durations) -> str:
     """What a reader needs of many durations: the median, and how far the worst is from it."""
-    if len(values) == 1:
-        return units.duration(values[0])
-    return f"median {units.duration(statistics.median(values))}, max {units.duration(max(values))}"
+    if durations.count == 1:
+        return units.duration(durations.max_ns)
+    return f"median {units.duration(durations.median_ns)}, max {units.duration(durations.max_ns)}"
 
 
-def copied(c: Copies) -> str:
+def copied(c: CopyKind) -> str:
     """One kind of copy: count, times, bytes and rate."""
+    rate = None if c.gb_per_s is None else c.gb_per_s * 1e9
     return (
         f"{c.count:,} × {c.kind}: total {units.duration(c.total_ns)}, median {units.duration(c.median_ns)}, max "
-        f"{units.duration(c.max_ns)}; {units.size(c.bytes)} at {units.rate(c.bandwidth)}"
+        f"{units.duration(c.max_ns)}; {units.size(c.bytes)} at {units.rate(rate)}"
     )
 
 
 def named(pairs: Iterable[tuple[str, int]], width: int = 48) -> str:
     """`aten::addmm 18 ms, aten::add 4 ms`."""
     return ", ".join(f"{units.short_name(name, width)} {units.duration(ns)}" for name, ns in pairs)
+
+
+def attended(a: AttentionCalls, events: str, top: int = 6) -> str:
+    """Calls of attention: count, place, time, and what that consists of by operator. events: word for device events."""
+    parts = ", ".join(
+        f"{part.operator.removeprefix('aten::')} {units.share(part.device_ns / a.device_ns)}"
+        for part in a.parts[:top]
+        if part.device_ns
+    )
+    return (
+        f"{units.plural(a.calls, 'call')} in {a.annotation or 'no annotation'}: {units.duration(a.device_ns_median)} "
+        f"on the device each, {units.count(a.device_events_per_call)} {events}; {parts}"
+    )
+
+
+def within(path: Sequence[str], last: int = 3) -> str:
+    """The innermost entries of a path: `forward > aten::linear > aten::addmm`."""
+    return " > ".join(path[-last:])

@@ -24,63 +24,41 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-import numpy as np
-import polars as pl
+from collections.abc import Iterable
 
 from analyzer import units
-from analyzer.events.schema import Cat
+from analyzer.analyses.copy_causes import CopyCauses
 from analyzer.findings import SEEN, finding, grade, share_of, spread
-from analyzer.index import exposure
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 from analyzer.units import plural
 
 NAME = "addmm-bias-copy"
-_OPERATOR = r"^aten::b?addb?mm(?:_|\.out)?$|^aten::_addmm_activation$"
 #: Half of the calls: then it is how this run computes, not an exception.
 USUAL = 0.5
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    addmm = exposure.operators(chains, _OPERATOR)
-    if not addmm.any():
+def find(results: Results) -> Iterable[Finding]:
+    bias = results[CopyCauses].copy_causes.bias
+    if bias is None:
         return
-    kind = exposure.kinds(chains)
-    work = chains.device.with_columns(kind=kind).filter(pl.col("launch").is_not_null())
-    holder = chains.holder[work["launch"].to_numpy()]
-    work = work.with_columns(holder=pl.Series(holder)).filter(pl.Series((holder >= 0) & addmm[holder]))
-    seeded = work.filter((pl.col("cat") == int(Cat.MEMCPY)) & (pl.col("kind") == "copy")).join(
-        work.filter(pl.col("kind") == "gemm").select("holder").unique(), on="holder", how="semi"
-    )
-    if not seeded.height:
+    total = bias.device_ns + bias.waited_ns
+    share = share_of(results, total)
+    if share < SEEN and bias.seeded < USUAL * bias.calls:
         return
-    rows = seeded["launch"].to_numpy()
-    call = (chains.host.end - chains.host.start)[rows]
-    # At most what a call usually takes: the first one also holds what `cold-start` counts.
-    waited = exposure.waited_during(chains, chains.host.start[rows], chains.host.end[rows])
-    waited_ns = int(np.minimum(waited, np.median(call.astype(np.float64))).sum())
-    total = int(seeded["dur"].sum()) + waited_ns
-    share = share_of(chains, total)
-    calls = work["holder"].n_unique()
-    if share < SEEN and seeded["holder"].n_unique() < USUAL * calls:
-        return
-    products = work.filter(pl.col("kind") == "gemm")["dur"].to_list()
-    path = chains.path(int(seeded["holder"][0]))
     yield finding(
+        results,
         NAME,
         grade(share, Severity.WARNING),
-        f"a copy of the bias precedes the product in {seeded['holder'].n_unique():,} of {plural(calls, 'addmm call')}",
+        f"a copy of the bias precedes the product in {bias.seeded:,} of {plural(bias.calls, 'addmm call')}",
         (
-            f"copy {spread(seeded['dur'].to_list())}, product {spread(products)}; in {_place(path)}",
-            f"launching the copies took {spread(call.tolist())} of host time",
-            f"of which the device waited for {units.duration(waited_ns)}" if waited_ns else None,
+            f"copy {spread(bias.copies)}, product {spread(bias.products)}; in {_place(bias.path)}",
+            f"launching the copies took {spread(bias.launches)} of host time",
+            f"of which the device waited for {units.duration(bias.waited_ns)}" if bias.waited_ns else None,
         ),
         "A vector as bias goes into the product's epilogue (torch.nn.functional.linear); for a full matrix try "
         'mode="max-autotune", or leave `a @ b + c` eager.',
         total,
-        chains,
     )
 
 

@@ -23,52 +23,39 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-import numpy as np
+from collections.abc import Iterable
 
 from analyzer import units
+from analyzer.analyses.allocations import Allocations
 from analyzer.findings import SEEN, finding, grade, share_of, spread
-from analyzer.index import exposure
-from analyzer.index.build import Call, Chains
-from analyzer.index.vocabulary import matches
-from analyzer.model import Finding, Result
+from analyzer.report.findings import Finding
+from analyzer.report.results import Results
 
 NAME = "allocator-churn"
 LEAST = 3
 LATE = 0.25
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    host, window = chains.host, chains.window
-    # A first call fills the cache and finds its workspace: `cold-start` counts that.
-    cold = host.nearest(chains.threads.first_use > 0) >= 0
-    rows = np.nonzero((chains.call == Call.ALLOCATE) & ~cold)[0]
-    if window is None or not len(rows) or not chains.device.height:
+def find(results: Results) -> Iterable[Finding]:
+    found = results[Allocations].allocations
+    allocating, freeing = found.allocating, found.freeing
+    if allocating is None or freeing is None or min(allocating.count, freeing.count) < LEAST:
         return
-    frees = matches(chains.trace.names, r"(?i)free|unmap|release|unregister")[host.name[rows]]
-    length = (host.end - host.start)[rows]
-    late = host.start[rows] > window.start + window.duration // 2
-    if frees.sum() < LEAST or (~frees).sum() < LEAST or length[late].sum() < LATE * length.sum():
+    share = share_of(results, found.exposed_ns)
+    if (found.late_share or 0) < LATE or share < SEEN:
         return
-    ns = int(exposure.waited_during(chains, host.start[rows], host.end[rows]).sum())
-    share = share_of(chains, ns)
-    if share < SEEN:
-        return
-    holders = chains.holder[rows]
-    named, counts = np.unique(host.name[holders[holders >= 0]], return_counts=True)
-    operators = [f"{counts[i]:,} in {chains.trace.names[int(named[i])]}" for i in np.argsort(-counts)[:3]]
+    operators = [f"{o.calls:,} in {o.name}" for o in found.operators[:3]]
     yield finding(
+        results,
         NAME,
         grade(share),
         "memory goes back and forth between the cache and the driver",
         (
-            f"{(~frees).sum():,} allocating calls, {spread(length[~frees].tolist())}; {frees.sum():,} freeing calls, "
-            f"{spread(length[frees].tolist())}",
-            f"the device was idle for {units.duration(ns)} of it; {', '.join(operators)}",
+            f"{allocating.count:,} allocating calls, {spread(allocating)}; {freeing.count:,} freeing calls, "
+            f"{spread(freeing)}",
+            f"the device was idle for {units.duration(found.exposed_ns)} of it; {', '.join(operators)}",
         ),
         "Take torch.cuda.empty_cache() out of the loop; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True against "
         "fragmentation; a smaller batch if memory is full.",
-        ns,
-        chains,
+        found.exposed_ns,
     )

@@ -23,85 +23,42 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
-
-import numpy as np
+from collections.abc import Iterable
 
 from analyzer import units
-from analyzer.analyses.attention import AttentionCalls
-from analyzer.findings import finding, grade, share_of, spread, take
-from analyzer.index import exposure
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.analyses.attention import Attention
+from analyzer.analyses.attention_cost import AttentionCost
+from analyzer.findings import finding, grade, share_of, spread, within
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 from analyzer.units import plural
 
-if TYPE_CHECKING:
-    from analyzer.index.tree import Ints, Rows
-
 NAME = "causal-mask-rebuilt"
-_TRIANGLE = r"^aten::(?:tril|triu)_?$"
-_BUILDS = (
-    r"^aten::(?:ones|zeros|full|ones_like|zeros_like|tril|triu|tril_|triu_|scalar_tensor|where|logical_not|masked_fill_|"
-    r"fill_|bitwise_not|to)$"
-)
-_PRODUCT = r"^aten::(?:matmul|bmm|baddbmm)$"
-_MATH = r"^aten::_scaled_dot_product_attention_math$"
 LEAST = 2
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    host = chains.host
-    triangles = np.nonzero(exposure.operators(chains, _TRIANGLE))[0]
-    unfused = sum(a.calls for a in take(results, AttentionCalls).rows if a.backend == "unfused")
-    math = host.nearest(exposure.operators(chains, _MATH))
-    inside = math[triangles] >= 0
-    if inside.sum() >= LEAST:
-        triangles = triangles[inside]
-    elif len(triangles) < LEAST or not unfused or len(triangles) < unfused:
+def find(results: Results) -> Iterable[Finding]:
+    mask = results[AttentionCost].attention_cost.mask
+    if mask is None or mask.triangles < LEAST:
         return
-    parents = np.unique(host.parent[triangles])
-    parents = parents[parents >= 0]
-    if not len(parents):
+    unfused = sum(a.calls for a in results[Attention].attention if a.backend == "unfused")
+    if not mask.in_math and not 0 < unfused <= mask.triangles:
         return
-    build, added = _times(chains, parents)
-    total = int(build.sum())
+    share = share_of(results, mask.device_ns)
     yield finding(
+        results,
         NAME,
-        grade(share_of(chains, total), Severity.WARNING),
-        f"the causal mask is built {plural(len(triangles), 'time')}",
+        grade(share, Severity.WARNING),
+        f"the causal mask is built {plural(mask.triangles, 'time')}",
         (
-            f"building it takes {spread(build.tolist())} on the device a call, "
-            f"{units.share(share_of(chains, total))} of the window; in {' > '.join(chains.path(int(parents[0]))[-2:])}",
-            f"adding it to the scores takes {spread(added.tolist())} more a call, "
-            f"{units.share(share_of(chains, int(added.sum())))} of the window"
-            if added.any()
+            f"building it takes {spread(mask.built)} on the device a call, "
+            f"{units.share(share)} of the window; in {within(mask.path, 2)}",
+            f"adding it to the scores takes {spread(mask.added)} more a call, "
+            f"{units.share(share_of(results, mask.added.total_ns))} of the window"
+            if mask.added.total_ns
             else None,
         ),
         "Use is_causal=True with a fused backend, which needs no mask in memory; in hand-written attention build it "
         "once as a buffer.",
-        total,
-        chains,
-    )
-
-
-def _times(chains: Chains, parents: Rows) -> tuple[Ints, Ints]:
-    """Per parent, device time of the children that build the mask, and of the one that adds it to the scores."""
-    host = chains.host
-    device = host.below(chains.direct_device_ns)
-    child = np.nonzero(np.isin(host.parent, parents))[0]
-    slot = np.searchsorted(parents, host.parent[child])
-    # Only what comes before the first product builds the mask: casts and fills may follow it.
-    product = exposure.operators(chains, _PRODUCT)[child]
-    first = np.full(len(parents), host.height, np.int64)
-    np.minimum.at(first, slot[product], child[product])
-    triangle = np.full(len(parents), host.height, np.int64)
-    made = exposure.operators(chains, _TRIANGLE)[child]
-    np.minimum.at(triangle, slot[made], child[made])
-    cast = exposure.operators(chains, r"^aten::to$")[child]
-    builds = exposure.operators(chains, _BUILDS)[child] & (child < first[slot]) & ~(cast & (child < triangle[slot]))
-    adds = exposure.operators(chains, r"^aten::(?:add_?|masked_fill_?)$")[child] & (child > first[slot])
-    return (
-        np.bincount(slot[builds], device[child[builds]], len(parents)).astype(np.int64),
-        np.bincount(slot[adds], device[child[adds]], len(parents)).astype(np.int64),
+        mask.device_ns,
     )

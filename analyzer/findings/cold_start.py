@@ -25,101 +25,51 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
-
-import numpy as np
-import polars as pl
+from collections.abc import Iterable
 
 from analyzer import units
-from analyzer.findings import WORTH, finding, grade, share_of
-from analyzer.index import exposure
-from analyzer.index.activity import Cause
-from analyzer.index.build import Call, Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.analyses.first_use import FirstCall, FirstUse
+from analyzer.findings import WORTH, causes_of, finding, grade, share_of
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 from analyzer.units import plural
 
-if TYPE_CHECKING:
-    from analyzer.index.tree import Rows
-
 NAME = "cold-start"
-CAUSES = (Cause.FIRST_USE,)
 #: First calls that are explained one by one, the longest first.
 EXPLAINED = 3
-_WORDS = {
-    Call.LAUNCH: "launch calls",
-    Call.ALLOCATE: "allocation",
-    Call.OCCUPANCY: "occupancy queries",
-    Call.ATTRIBUTE: "attribute queries",
-    Call.LOAD: "module loading calls",
-    Call.WAIT: "waits",
-}
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    ns = exposure.idle_ns(chains, CAUSES)
-    share = share_of(chains, ns)
+def find(results: Results) -> Iterable[Finding]:
+    ns = sum(cause.ns for cause in causes_of(results, ("first_use",)))
+    share = share_of(results, ns)
     if share < WORTH:
         return
-    rows = np.nonzero(chains.threads.first_use > 0)[0].astype(np.int32)
-    rows = rows[np.argsort(-(chains.threads.first_use * chains.own_ns)[rows])]
-    # An operator around another first call only passes that one's time on.
-    rows = rows[chains.own_ns[rows] * 2 > (chains.host.end - chains.host.start)[rows]]
-    started = _profiler_started(chains, rows)
+    first = results[FirstUse].first_use
+    loading = (
+        f"{plural(first.loading_events, 'loading event')} in all, {units.duration(first.loading_ns)}"
+        if first.loading_events
+        else None
+    )
     yield finding(
+        results,
         NAME,
-        Severity.NOTE if started else grade(share),
+        Severity.NOTE if first.profiler_started else grade(share),
         f"first calls take {units.share(share)} of the window, most likely the profiler's own start"
-        if started
+        if first.profiler_started
         else f"first-use costs take {units.share(share)} of the window",
-        [*(_explain(chains, int(row)) for row in rows[:EXPLAINED]), _loading(chains)],
+        [*(_explain(call) for call in first.calls[:EXPLAINED]), loading],
         "Warm up before recording: schedule(wait=1, warmup=3, active=5), or a few steps before the profiler starts. "
         "If the start is what you measure: CUDA_MODULE_LOADING=EAGER, and keep the process alive.",
         ns,
-        chains,
     )
 
 
-def _profiler_started(chains: Chains, rows: Rows) -> bool:
-    """The profiler requested buffers, and nothing was loaded or allocated: the run itself was warm."""
-    loads = np.isin(chains.call, (Call.ALLOCATE, Call.LOAD)).astype(np.int64)
-    warm = not (chains.host.below(loads)[rows] > 0).any() and not (~chains.overhead["profiler"]).any()
-    return warm and bool(chains.overhead["profiler"].any())
-
-
-def _explain(chains: Chains, row: int) -> str:
-    """One first call against the later ones, and what was inside it: host calls by class, profiler, the rest."""
-    host = chains.host
-    inside = slice(row, int(host.last[row]))
-    later = np.nonzero((host.name == host.name[row]) & ~chains.is_call)[0]
-    later = later[later != row]
-    took = int(host.end[row] - host.start[row])
-    usual = float(np.median((host.end - host.start)[later])) if len(later) else None
-    parts = []
-    call, own, is_call = chains.call[inside], host.self_ns[inside], chains.is_call[inside]
-    spent = 0
-    for kind, word in _WORDS.items():
-        mine = is_call & (call == kind)
-        if mine.any():
-            ns = int(own[mine].sum())
-            spent += ns
-            parts.append((ns, f"{word} ({mine.sum():,}) {units.duration(ns)}"))
-    profiler = int(chains.profiler_ns[inside].sum())
-    if profiler:
-        parts.append((profiler, f"the profiler's buffer request {units.duration(profiler)}"))
-    loading = chains.overhead.filter(~pl.col("profiler") & (pl.col("host") >= row) & (pl.col("host") < host.last[row]))
-    if loading.height:
-        ns = int((loading["end"] - loading["ts"]).sum())
-        parts.append((ns, f"module and function loading {units.duration(ns)}"))
-    rest = took - spent - profiler
-    parts.append((rest, f"inside the operator and its libraries, unrecorded, {units.duration(rest)}"))
-    name = chains.trace.names[int(host.name[row])]
-    told = "; ".join(text for _, text in sorted(parts, key=lambda p: -p[0]))
-    return f"first {name}: {units.duration(took)}, later ones median {units.duration(usual)}: {told}"
-
-
-def _loading(chains: Chains) -> str | None:
-    rows = chains.overhead.filter(~pl.col("profiler"))
-    if not rows.height:
-        return None
-    return f"{plural(rows.height, 'loading event')} in all, {units.duration(int((rows['end'] - rows['ts']).sum()))}"
+def _explain(call: FirstCall) -> str:
+    """One first call against the later ones, and what was inside it."""
+    told = "; ".join(
+        f"{part.what}{'' if part.count is None else f' ({part.count:,})'}"
+        f"{',' if part.what.endswith('unrecorded') else ''} {units.duration(part.ns)}"
+        for part in call.inside
+    )
+    later = units.duration(call.later_ns_median)
+    return f"first {call.name}: {units.duration(call.ns)}, later ones median {later}: {told}"

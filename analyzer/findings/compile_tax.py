@@ -27,23 +27,17 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
-
-import numpy as np
+from collections.abc import Iterable
 
 from analyzer import units
-from analyzer.analyses.compiled import Compiled, Region
-from analyzer.findings import SEEN, finding, grade, named, share_of, spread, take
-from analyzer.index import exposure
-from analyzer.index.activity import REGION_ROLES
-from analyzer.index.build import Call, Chains, Role
-from analyzer.index.within import work_of
-from analyzer.model import Finding, Result, Severity
+from analyzer.analyses.compile import Compile, Region
+from analyzer.analyses.devices import Devices
+from analyzer.analyses.region_tax import RegionTax
+from analyzer.findings import SEEN, finding, grade, named, share_of, spread
+from analyzer.report.durations import Durations
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 from analyzer.units import plural
-
-if TYPE_CHECKING:
-    from analyzer.index.tree import Ints, Rows
 
 NAME = "compile-tax"
 #: The first call of a region is never typical; three make a median that is not it.
@@ -52,85 +46,63 @@ CALLS = 3
 HIDDEN = 0.25
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    host, role = chains.host, chains.role
-    regions = np.nonzero((role == Role.REGION) & (host.enclosing(role == Role.REGION) < 0))[0].astype(np.int32)
-    if len(regions) < CALLS or not chains.device.height:
+def find(results: Results) -> Iterable[Finding]:
+    tax = results[RegionTax].region_tax
+    calls, exposed = tax.calls, tax.exposed
+    if calls is None or exposed is None or calls.count < CALLS or not results[Devices].devices:
         return
-    yield from _graph_copies(chains, regions)
-    lookups = np.nonzero(role == Role.GUARDS)[0]
-    own = np.where(np.isin(role, REGION_ROLES), np.maximum(host.self_ns - chains.profiler_ns, 0), 0)
-    tax = host.below(own)[regions]
-    guards = int((host.end - host.start - chains.profiler_ns)[lookups].sum())
-    total = int(tax.sum()) + guards
-    if share_of(chains, total) < SEEN:
+    yield from _graph_inputs(results)
+    if share_of(results, calls.total_ns + tax.guards_ns) < SEEN:
         return
-    length = (host.end - host.start)[regions]
-    exposed = np.minimum(tax, exposure.waited_during(chains, host.start[regions], host.end[regions]))
-    waited = int(exposed.sum() + exposure.waited_during(chains, host.start[lookups], host.end[lookups]).sum())
-    waited = min(waited, total)
-    ahead = bool(
-        np.median(length) + guards / len(regions) < np.median(work_of(chains, regions.astype(np.int64)).device_ns)
-    )
-    hidden = ahead or bool(np.median(exposed) < HIDDEN * np.median(tax))
-    usual = float(np.median(tax)) + guards / len(regions)
+    hidden = tax.host_ahead or exposed.median_ns < HIDDEN * calls.median_ns
+    usual = calls.median_ns + tax.guards_ns / calls.count
     yield finding(
+        results,
         NAME,
-        Severity.NOTE if hidden else grade(share_of(chains, waited)),
+        Severity.NOTE if hidden else grade(share_of(results, tax.exposed_ns)),
         f"torch.compile's own code takes {units.duration(usual)} of host time a call"
         + (", hidden behind the device" if hidden else ""),
-        (*_split(results), _waits(exposed, ahead)),
+        (*(_split(region) for region in results[Compile].compile.regions[:2]), _waits(exposed, tax.host_ahead)),
         "Nothing to win while the device is the bottleneck: it is busy while this code runs."
         if hidden
         else 'Compile a larger piece at once, or use mode="reduce-overhead" with static shapes. Work this small may be '
         "faster in eager: record both and use tracecli compare.",
-        None if hidden else waited,
-        chains,
+        None if hidden else tax.exposed_ns,
     )
 
 
-def _split(results: Mapping[str, Result]) -> list[str]:
-    """The two costliest regions, median per call."""
-    return [
-        f"{r.name}: {plural(r.calls, 'call')}, each {units.duration(r.cpu_ns)} of CPU, {units.duration(r.device_ns)} "
-        f"of device work: {named((name, ns) for name, ns in _parts(r) if ns)}"
-        for r in take(results, Compiled).regions[:2]
-    ]
+def _split(r: Region) -> str:
+    """A region's usual call, by its parts."""
+    parts = (
+        ("own", r.overhead_ns_median),
+        ("prologue", r.prologue_ns_median),
+        ("generated code with its launches", r.generated_ns_median),
+        ("operators", r.operators_ns_median),
+        ("guards before it", r.guard_ns_median or 0),
+    )
+    return (
+        f"{r.name}: {plural(r.calls, 'call')}, each {units.duration(r.cpu_ns_median)} of CPU, "
+        f"{units.duration(r.device_ns_median)} of device work: {named((name, int(ns)) for name, ns in parts if ns)}"
+    )
 
 
-def _parts(r: Region) -> list[tuple[str, int]]:
-    return [
-        ("own", int(r.overhead_ns)),
-        ("prologue", int(r.prologue_ns)),
-        ("generated code with its launches", int(r.generated_ns)),
-        ("operators", int(r.operators_ns)),
-        ("guards before it", int(r.guard_ns or 0)),
-    ]
-
-
-def _waits(exposed: Ints, ahead: bool) -> str:
-    text = f"the device waited for {spread(exposed.tolist())} of it a call"
+def _waits(exposed: Durations, ahead: bool) -> str:
+    text = f"the device waited for {spread(exposed)} of it a call"
     return f"{text}; its work outlasts the host's, so that the host gets ahead in a longer run" if ahead else text
 
 
-def _graph_copies(chains: Chains, regions: Rows) -> Iterable[Finding]:
+def _graph_inputs(results: Results) -> Iterable[Finding]:
     """A region that replays a graph copies its inputs to where the graph expects them."""
-    graph = chains.host.below((chains.call == Call.GRAPH).astype(np.int64))[regions] > 0
-    if not graph.any():
-        return
-    copies = exposure.launched_ns(chains, (exposure.kinds(chains) == "copy").to_numpy())
-    per_call = chains.host.below(np.where(chains.call == Call.GRAPH, 0, copies))[regions][graph]
-    total = int(per_call.sum())
-    share = share_of(chains, total)
-    if share < SEEN:
+    inputs = results[RegionTax].region_tax.graph_inputs
+    if inputs is None or (share := share_of(results, inputs.device_ns)) < SEEN:
         return
     yield finding(
+        results,
         NAME,
         grade(share, Severity.WARNING),
         "inputs are copied into the CUDA graph's memory at every call",
-        (f"{plural(int(graph.sum()), 'call')} that replay a graph, with copies of {spread(per_call.tolist())} each",),
+        (f"{plural(inputs.calls.count, 'call')} that replay a graph, with copies of {spread(inputs.calls)} each",),
         "Keep inputs at fixed addresses, torch._dynamo.mark_static_address(x) for those that never move, or copy only "
         "what changed; compile without CUDA graphs where the copies outweigh the launches.",
-        total,
-        chains,
+        inputs.device_ns,
     )

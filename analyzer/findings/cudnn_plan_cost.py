@@ -25,68 +25,60 @@ When it is wrong
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-
-import numpy as np
+from collections.abc import Iterable
 
 from analyzer import units
 from analyzer.analyses.kernels import Kernels
+from analyzer.analyses.library_plans import LibraryPlans
 from analyzer.analyses.operators import Operator, Operators
-from analyzer.findings import WORTH, finding, grade, share_of, take
-from analyzer.index import exposure
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.findings import WORTH, finding, grade, share_of
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 
 NAME = "cudnn-plan-cost"
-_OPERATOR = re.compile(r"^aten::(?:_cudnn_attention_(?:forward|backward)|(?:cudnn|miopen)_convolution\w*)$")
 TWICE = 2.0
 #: A median needs a few calls.
 CALLS = 5
 _KNOB = re.compile(r"knob_?(\d+)")
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    rows = take(results, Operators).rows
-    launching = [
-        o.self_tax_median_ns for o in rows if o.self_device_ns and not _OPERATOR.match(o.name) for _ in range(o.calls)
-    ]
-    mine = [o for o in rows if _OPERATOR.match(o.name) and o.calls >= CALLS and o.device_ns]
-    if not launching or not mine:
+def find(results: Results) -> Iterable[Finding]:
+    plans = results[LibraryPlans].library_plans
+    usual = plans.usual_ns
+    if usual is None:
         return
-    usual = float(np.median(launching))
-    mine = [o for o in mine if o.self_tax_median_ns >= TWICE * usual]
-    costs = {o.name: _exposed(chains, o, usual) for o in mine}
-    total = sum(costs.values())
-    share = share_of(chains, total)
+    exposed = {
+        plan.name: plan.exposed_ns
+        for plan in plans.operators
+        if plan.calls >= CALLS and plan.excess_ns >= (TWICE - 1) * usual
+    }
+    mine = [o for o in results[Operators].operators if o.name in exposed and o.device_ns]
+    total = sum(exposed[o.name] for o in mine)
+    share = share_of(results, total)
     if share < WORTH:
         return
     yield finding(
+        results,
         NAME,
         grade(share, Severity.WARNING),
         "cuDNN's preparation on the CPU outlasts its kernels",
         (
-            *(
-                f"{o.name}: {o.calls:,} calls, own CPU median {units.duration(o.self_tax_median_ns)}, max "
-                f"{units.duration(o.self_tax_max_ns)}; device {units.duration(o.device_ns / o.calls)} a call"
-                for o in mine
-            ),
+            *(_line(o) for o in mine),
             f"an operator that launches takes a median of {units.duration(usual)} in this trace{_knobs(results)}",
         ),
         'Replay the launches (CUDA graph, mode="reduce-overhead"); for attention on short sequences measure another '
         "backend as well: torch.backends.cuda.enable_cudnn_sdp(False).",
         total,
-        chains,
     )
 
 
-def _exposed(chains: Chains, o: Operator, usual: float) -> int:
-    """Per call, the lesser of the excess over a usual operator and the time that the device waited in it."""
-    rows = np.nonzero(exposure.operators(chains, f"^{re.escape(o.name)}$"))[0]
-    waited = exposure.waited_during(chains, chains.host.start[rows], chains.host.end[rows])
-    # At most what is usual for it: the first call also loads and tunes, which `cold-start` counts.
-    return int(np.minimum(waited, o.self_tax_median_ns - usual).sum())
+def _line(o: Operator) -> str:
+    return (
+        f"{o.name}: {o.calls:,} calls, own CPU median {units.duration(o.self_tax_median_ns)}, max "
+        f"{units.duration(o.self_tax_max_ns)}; device {units.duration(o.device_ns / o.calls)} a call"
+    )
 
 
-def _knobs(results: Mapping[str, Result]) -> str:
-    chosen = sorted({m[1] for k in take(results, Kernels).rows if "cudnn" in k.name and (m := _KNOB.search(k.name))})
+def _knobs(results: Results) -> str:
+    chosen = sorted({m[1] for k in results[Kernels].kernels if "cudnn" in k.name and (m := _KNOB.search(k.name))})
     return f"; knobs chosen: {', '.join(chosen)}" if chosen else ""

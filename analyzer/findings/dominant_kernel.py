@@ -22,18 +22,15 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-import polars as pl
+from collections.abc import Iterable
 
 from analyzer import units
-from analyzer.analyses.attention import AttentionCalls
+from analyzer.analyses.attention import Attention
 from analyzer.analyses.kernels import Kernel, Kernels
-from analyzer.events.schema import Cat
-from analyzer.findings import HOLDS, finding, host_bound, named, share_of, take
-from analyzer.index import exposure
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.analyses.kinds import Kinds
+from analyzer.findings import HOLDS, finding, host_bound, named, share_of
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 
 NAME = "dominant-kernel"
 SHARE = 0.4
@@ -42,23 +39,24 @@ POINTWISE = ("elementwise", "copy")
 SEVERAL = 3
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    rows = take(results, Kernels).rows
+def find(results: Results) -> Iterable[Finding]:
+    rows = results[Kernels].kernels
     if host_bound(results):
         return
-    yield from _pointwise(rows, results, chains)
-    if not rows or rows[0].cat != Cat.KERNEL or rows[0].decoded.kind == "communication" or rows[0].share < SHARE:
+    yield from _pointwise(results)
+    if not rows or rows[0].category != "kernel" or rows[0].kind == "communication" or rows[0].share < SHARE:
         return
     k = rows[0]
-    written_out = sum(a.device_total_ns for a in take(results, AttentionCalls).rows if a.backend in ("unfused", "math"))
-    if share_of(chains, k.total_ns) < HOLDS or written_out >= k.total_ns:
+    written_out = sum(a.device_ns for a in results[Attention].attention if a.backend in ("unfused", "math"))
+    if share_of(results, k.total_ns) < HOLDS or written_out >= k.total_ns:
         return
-    if k.decoded.precision == "fp32" and k.decoded.tensor_cores is False:
+    if k.precision == "fp32" and k.tensor_cores is False:
         return  # `fp32-gemm-on-cuda-cores` says so, and what to do
-    expected = k.decoded.kind in ("gemm", "convolution", "attention") and k.decoded.tensor_cores is not False
+    expected = k.kind in ("gemm", "convolution", "attention") and k.tensor_cores is not False
     yield finding(
+        results,
         NAME,
-        Severity.NOTE if expected or k.decoded.kind == "other" else Severity.WARNING,
+        Severity.NOTE if expected or k.kind == "other" else Severity.WARNING,
         f"one kernel takes {units.share(k.share)} of the device's time",
         (
             f"{units.short_name(k.name, 90)}: {_what(k)}",
@@ -68,46 +66,44 @@ def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
         "This is the run's own work: it gets faster with another number format or shape, or not at all."
         if expected
         else "See what launches it, and whether that work is needed."
-        if k.decoded.kind == "other"
+        if k.kind == "other"
         else "Fuse it with its neighbours (torch.compile), or replace the operator that launches it.",
-        None,
-        chains,
     )
 
 
-def _pointwise(rows: tuple[Kernel, ...], results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
+def _pointwise(results: Results) -> Iterable[Finding]:
     """Several point-wise kernels that together dominate, where each alone need not."""
-    mine = [k for k in rows if k.cat == Cat.KERNEL and k.decoded.kind in POINTWISE and "triton" not in k.name]
+    rows = results[Kernels].kernels
+    mine = [k for k in rows if k.category == "kernel" and k.kind in POINTWISE and "triton" not in k.name]
     total = sum(k.total_ns for k in mine)
-    calls = sum(k.calls for k in mine)
     everything = sum(k.total_ns for k in rows)
-    written_out = any(a.backend in ("unfused", "math") for a in take(results, AttentionCalls).rows)
-    if len(mine) < SEVERAL or written_out or share_of(chains, total) < HOLDS or total < SHARE * everything:
+    written_out = any(a.backend in ("unfused", "math") for a in results[Attention].attention)
+    if len(mine) < SEVERAL or written_out or share_of(results, total) < HOLDS or total < SHARE * everything:
         return
     yield finding(
+        results,
         NAME,
         Severity.WARNING,
         f"point-wise kernels take {units.share(total / everything)} of the device's time",
         (
-            f"{len(mine):,} different kernels, {calls:,} calls, total {units.duration(total)}",
-            f"by operator: {named(_operators(chains))}",
+            f"{len(mine):,} different kernels, {sum(k.calls for k in mine):,} calls, total {units.duration(total)}",
+            f"by operator: {named(_operators(results))}",
         ),
         "Each reads and writes memory for little arithmetic: torch.compile fuses neighbours into one pass.",
-        None,
-        chains,
     )
 
 
-def _operators(chains: Chains) -> list[tuple[str, int]]:
+def _operators(results: Results) -> list[tuple[str, int]]:
     """Operators that launched the most point-wise time."""
-    own = chains.by_holder(exposure.launched_ns(chains, exposure.kinds(chains).is_in(POINTWISE).to_numpy()))
-    table = pl.DataFrame({"name": chains.host.name, "ns": own}).filter(pl.col("ns") > 0)
-    top = table.group_by("name").agg(pl.col("ns").sum()).sort("ns", "name", descending=True).head(4)
-    return list(zip(chains.text(top["name"]).to_list(), top["ns"].to_list(), strict=True))
+    total: dict[str, int] = {}
+    for kind in results[Kinds].kinds:
+        for operator in kind.operators if kind.kind in POINTWISE else ():
+            total[operator.name] = total.get(operator.name, 0) + operator.ns
+    return sorted(total.items(), key=lambda one: (-one[1], one[0]))[:4]
 
 
 def _what(k: Kernel) -> str:
-    said = [k.decoded.kind, k.decoded.precision or ""]
-    if k.decoded.tensor_cores is not None:
-        said.append("on tensor cores" if k.decoded.tensor_cores else "on CUDA cores")
+    said = [k.kind, k.precision or ""]
+    if k.tensor_cores is not None:
+        said.append("on tensor cores" if k.tensor_cores else "on CUDA cores")
     return " ".join(part for part in said if part)

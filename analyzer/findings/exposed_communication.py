@@ -23,54 +23,51 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-import polars as pl
+from collections.abc import Iterable
 
 from analyzer import units
 from analyzer.analyses.devices import Devices
-from analyzer.analyses.overview import Overview
-from analyzer.findings import HOLDS, WORTH, finding, share_of, spread, take
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.analyses.kernels import Kernel, Kernels
+from analyzer.analyses.traits import Traits
+from analyzer.findings import HOLDS, WORTH, bound, finding, share_of
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 
 NAME = "exposed-communication"
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    devices = take(results, Devices).rows
-    exposed = sum(d.exposed_ns for d in devices)
+def find(results: Results) -> Iterable[Finding]:
+    devices = results[Devices].devices
+    exposed = sum(d.exposed_communication_ns for d in devices)
     total = sum(d.communication_ns for d in devices)
-    share = share_of(chains, exposed)
-    by_verdict = take(results, Overview).verdict.bound == "communication-bound"
+    share = share_of(results, exposed)
     if share < WORTH or not total:
         return
-    kernels = (
-        chains.device.filter("communication")
-        .group_by("name")
-        .agg(pl.col("dur"), total=pl.col("dur").sum())
-        .sort("total", descending=True)
-        .head(3)
-    )
-    names = chains.text(kernels["name"]).to_list()
+    by_verdict = bound(results) == "communication-bound"
+    kernels = [k for k in results[Kernels].kernels if k.category == "kernel" and k.kind == "communication"]
     yield finding(
+        results,
         NAME,
         Severity.ERROR if by_verdict or share >= HOLDS else Severity.WARNING,
         f"{units.duration(exposed)} of {units.duration(total)} of communication overlaps no compute",
-        (
-            f"{units.short_name(name, 60)}: {len(r['dur']):,} calls, total {units.duration(r['total'])}, "
-            f"{spread(r['dur'])}"
-            for name, r in zip(names, kernels.iter_rows(named=True), strict=True)
-        ),
-        _advice(chains, names[0]),
+        (_line(k) for k in kernels[:3]),
+        _advice(results, kernels[0].name if kernels else ""),
         exposed,
-        chains,
     )
 
 
-def _advice(chains: Chains, kernel: str) -> str:
+def _line(k: Kernel) -> str:
+    times = (
+        units.duration(k.max_ns)
+        if k.calls == 1
+        else f"median {units.duration(k.median_ns)}, max {units.duration(k.max_ns)}"
+    )
+    return f"{units.short_name(k.name, 60)}: {k.calls:,} calls, total {units.duration(k.total_ns)}, {times}"
+
+
+def _advice(results: Results, kernel: str) -> str:
     first = "Compare the ranks first: a collective also waits for the slowest peer."
-    if "SendRecv" not in kernel and chains.trace.names.str.contains("DistributedDataParallel", literal=True).any():
+    if "SendRecv" not in kernel and results[Traits].traits.data_parallel:
         return (
             f"{first} Then let DDP overlap more with backward (bucket_cap_mb, static_graph=True), send bf16 gradients "
             "(bf16_compress_hook), or accumulate under no_sync()."

@@ -23,38 +23,29 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-import polars as pl
+from collections.abc import Iterable
 
 from analyzer import units
-from analyzer.analyses.copies import CopyKinds
-from analyzer.analyses.overview import Overview
-from analyzer.events.schema import Cat
-from analyzer.findings import HOLDS, copied, finding, share_of, take
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.analyses.copies import Copies
+from analyzer.analyses.exposed_copies import ExposedCopies
+from analyzer.findings import HOLDS, bound, copied, finding, share_of
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 
 NAME = "exposed-copy"
 LEAST = 0.1
-_HOST = r"(?i)HtoD|DtoH|Host -> Device|Device -> Host|Pinned"
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    name = chains.text(chains.device["name"])
-    mine = (chains.device["cat"] == int(Cat.MEMCPY)) & name.str.contains(_HOST) & ~name.str.contains(r"(?i)pageable")
-    if not mine.any():
-        return
-    busy, rest = _busy(chains.device), _busy(chains.device.filter(~mine))
-    alone = busy - rest
-    share = share_of(chains, alone)
-    by_verdict = take(results, Overview).verdict.bound == "copy-bound"
+def find(results: Results) -> Iterable[Finding]:
+    exposed = results[ExposedCopies].exposed_copies
+    alone, rest = exposed.pinned_ns, exposed.beside_pinned_ns
+    share = share_of(results, alone)
     if share < LEAST:
         return
-    kinds = [
-        c for c in take(results, CopyKinds).rows if any(mark in c.kind for mark in ("HtoD", "DtoH", "Host", "Pinned"))
-    ]
+    by_verdict = bound(results) == "copy-bound"
+    kinds = [c for c in results[Copies].copies if any(mark in c.kind for mark in ("HtoD", "DtoH", "Host", "Pinned"))]
     yield finding(
+        results,
         NAME,
         Severity.ERROR if by_verdict or share >= HOLDS else Severity.WARNING,
         f"the device does nothing but copy for {units.share(share)} of the window",
@@ -68,9 +59,4 @@ def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
         else "The link is the limit: send fewer bytes (uint8 or bf16, converted on the device), or keep data on the "
         "device; overlap hides no more than the compute's own time.",
         min(alone, rest),
-        chains,
     )
-
-
-def _busy(work: pl.DataFrame) -> int:
-    return int(Chains.union(work, ["device"])["length"].sum())

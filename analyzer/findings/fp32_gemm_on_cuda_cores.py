@@ -22,58 +22,47 @@ When it is wrong
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from analyzer import units
 from analyzer.analyses.kernels import Kernel, Kernels
-from analyzer.findings import WORTH, finding, grade, host_bound, share_of, take
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.analyses.products import Products
+from analyzer.findings import WORTH, finding, grade, host_bound, share_of
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 
 NAME = "fp32-gemm-on-cuda-cores"
-#: Tensor cores take TF32 from this compute capability on.
-AMPERE = 8
 GAIN = 7 / 8
-#: Products with a vector are bound by memory: tensor cores would not speed them up.
-_VECTOR = re.compile(r"(?i)gemv|dot_kernel|reduce|gemmk1|gemmSN")
-_NEW = ("ampere", "sm80", "sm86", "sm89", "sm90", "sm100", "cutlass_80", "cutlass3x_sm90")
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
+def find(results: Results) -> Iterable[Finding]:
     if host_bound(results):
         return
-    capable = any(_major(d.get("computeMajor")) >= AMPERE for d in chains.trace.header.devices)
     mine = [
-        k
-        for k in take(results, Kernels).rows
-        if k.decoded.kind in ("gemm", "convolution")
-        and k.decoded.precision == "fp32"
-        and k.decoded.tensor_cores is False
-        if (capable or any(mark in k.name for mark in _NEW)) and not _VECTOR.search(k.name)
+        p
+        for p in results[Products].products
+        if p.precision == "fp32" and p.tensor_cores is False and p.could_use_tensor_cores
     ]
-    total = sum(k.total_ns for k in mine)
-    share = share_of(chains, total)
+    total = sum(p.device_ns for p in mine)
+    share = share_of(results, total)
     if share < WORTH:
         return
+    names = {name for p in mine for name in p.kernels}
+    kernels = [k for k in results[Kernels].kernels if k.category == "kernel" and k.name in names]
     yield finding(
+        results,
         NAME,
         grade(share, Severity.WARNING),
         f"fp32 products on CUDA cores take {units.share(share)} of the window",
-        (_line(k) for k in mine[:3]),
+        (_line(k) for k in kernels[:3]),
         'torch.set_float32_matmul_precision("high") lets them use TF32 on tensor cores; bf16 under torch.autocast is '
         "faster still. Check the accuracy that you need.",
         int(total * GAIN),
-        chains,
     )
 
 
-def _major(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
 def _line(k: Kernel) -> str:
-    tile = f", tile {k.decoded.tile}" if k.decoded.tile else ""
+    tile = f", tile {k.tile}" if k.tile else ""
     return (
         f"{units.short_name(k.name, 60)}: {k.calls:,} calls, total {units.duration(k.total_ns)}, median "
         f"{units.duration(k.median_ns)}, max {units.duration(k.max_ns)}{tile}"

@@ -22,33 +22,28 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
+from analyzer.analyses.traits import Traits
 from analyzer.findings import finding
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 from analyzer.units import plural
 
 NAME = "graph-break"
-_RESUME = r"torch_dynamo_resume_in_([\w.<>]+?)_at_(\d+)"
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    names = chains.trace.names
-    found = names.str.extract_groups(_RESUME)
-    places = sorted(
-        {(f, line) for f, line in zip(found.struct[0].to_list(), found.struct[1].to_list(), strict=True) if f}
-    )
+def find(results: Results) -> Iterable[Finding]:
+    places = results[Traits].traits.resumes
     if not places:
         return
-    shown = ", ".join(f"{function}, line {line}" for function, line in places[:5])
+    shown = ", ".join(f"{p.function}, line {p.line}" for p in places[:5])
     more = f" and {len(places) - 5:,} more" if len(places) > 5 else ""
     yield finding(
+        results,
         NAME,
         Severity.NOTE,
         f"{plural(len(places), 'graph break cuts', 'graph breaks cut')} a compiled function into pieces",
         (f"resumes in {shown}{more}",),
         'TORCH_LOGS="graph_breaks" says why; torch.compile(..., fullgraph=True) makes a break an error.',
-        None,
-        chains,
     )

@@ -25,98 +25,63 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
-
-import numpy as np
+from collections.abc import Iterable
 
 from analyzer import units
-from analyzer.findings import SEEN, WORTH, finding, grade, host_bound, share_of, spread
-from analyzer.index import exposure
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.analyses.copy_causes import Clone, CopyCauses
+from analyzer.findings import SEEN, WORTH, finding, grade, host_bound, share_of, spread, within
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 from analyzer.units import plural
-
-if TYPE_CHECKING:
-    from analyzer.index.tree import Ints, Mask, Rows
 
 NAME = "hidden-copy"
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
+def find(results: Results) -> Iterable[Finding]:
     if host_bound(results):
         return
-    host = chains.host
-    clones = np.nonzero(exposure.operators(chains, r"^aten::clone$") & (host.parent >= 0))[0]
-    copied = host.below(chains.direct_device_ns)[clones]
-    clones, copied = clones[copied > 0], copied[copied > 0]
-    parent = host.parent[clones]
-    in_place = _has_in_place_child(chains, np.unique(host.name[parent]))[parent]
-    yield from _out_of_place(chains, parent[in_place], copied[in_place])
-    layout = exposure.operators(chains, r"^aten::(?:reshape|contiguous)$")[parent]
-    yield from _layout(chains, parent[layout], copied[layout])
+    clones = results[CopyCauses].copy_causes.clones
+    yield from _out_of_place(results, [c for c in clones if c.why == "in_place_form"])
+    yield from _layout(results, [c for c in clones if c.why == "layout"])
 
 
-def _has_in_place_child(chains: Chains, names: Rows) -> Mask:
-    """Rows with a direct child that is their own in-place form. names: of the rows in question."""
-    host, text = chains.host, chains.trace.names
-    found = np.zeros(host.height, bool)
-    for name in names.tolist():
-        twin = (text == f"{text[name]}_").to_numpy()
-        children = np.nonzero(twin[host.name] & (host.parent >= 0))[0]
-        found[host.parent[children]] |= host.name[host.parent[children]] == name
-    return found
-
-
-def _by_operator(chains: Chains, rows: Rows, ns: Ints) -> list[tuple[str, Ints, int]]:
-    """(operator, durations of its copies, a row of it), the costliest first."""
-    out = []
-    for name in np.unique(chains.host.name[rows]).tolist():
-        mine = chains.host.name[rows] == name
-        out.append((str(chains.trace.names[name]), ns[mine], int(rows[mine][0])))
-    return sorted(out, key=lambda x: -int(x[1].sum()))
-
-
-def _out_of_place(chains: Chains, rows: Rows, ns: Ints) -> Iterable[Finding]:
-    total = int(ns.sum())
-    share = share_of(chains, total)
+def _out_of_place(results: Results, clones: list[Clone]) -> Iterable[Finding]:
+    total = sum(c.device_ns for c in clones)
+    share = share_of(results, total)
     if share < SEEN:
         return
-    groups = _by_operator(chains, rows, ns)
-    first = groups[0][0]
+    first = clones[0].operator
     yield finding(
+        results,
         NAME,
         grade(share, Severity.WARNING),
         f"{first} copies its whole input first",
         (
-            f"{name}: {plural(len(values), 'call')}, each cloned its input: {spread(values.tolist())}; in "
-            f"{' > '.join(chains.path(row)[-3:])}"
-            for name, values, row in groups[:3]
+            f"{c.operator}: {plural(c.clones.count, 'call')}, each cloned its input: {spread(c.clones)}; in "
+            f"{within(c.path)}"
+            for c in clones[:3]
         ),
         f"Use the in-place form, {first.removeprefix('aten::')}_(), under torch.no_grad() or on a tensor that nothing "
         "else needs; in training torch.where, or torch.compile, which fuses the copy away.",
         total,
-        chains,
     )
 
 
-def _layout(chains: Chains, rows: Rows, ns: Ints) -> Iterable[Finding]:
-    total = int(ns.sum())
-    share = share_of(chains, total)
-    if share < WORTH:
+def _layout(results: Results, clones: list[Clone]) -> Iterable[Finding]:
+    total = sum(c.device_ns for c in clones)
+    if share_of(results, total) < WORTH:
         return
-    groups = _by_operator(chains, rows, ns)
     yield finding(
+        results,
         NAME,
         Severity.WARNING,
         "tensors are copied into another layout",
         (
-            f"{name}: {plural(len(values), 'copy', 'copies')}, total {units.duration(int(values.sum()))}, "
-            f"{spread(values.tolist())}; e.g. in {' > '.join(chains.path(row)[-3:])}"
-            for name, values, row in groups[:3]
+            f"{c.operator}: {plural(c.clones.count, 'copy', 'copies')}, total {units.duration(c.clones.total_ns)}, "
+            f"{spread(c.clones)}; e.g. in {within(c.path)}"
+            for c in clones[:3]
         ),
         "Keep one layout: no transpose right before reshape() or contiguous(), channels_last throughout for "
         "convolutions.",
         total,
-        chains,
     )

@@ -26,56 +26,54 @@ When it is wrong
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Mapping
-
-import polars as pl
+from collections.abc import Iterable
 
 from analyzer import units
-from analyzer.analyses.overview import Overview
-from analyzer.findings import HOLDS, WORTH, finding, named, share_of, take
-from analyzer.index import exposure
-from analyzer.index.activity import Cause
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.analyses.idle import IdleCause, Place
+from analyzer.findings import HOLDS, WORTH, bound, causes_of, finding, named, owners_of, share_of
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 from analyzer.units import plural
 
 NAME = "input-starvation"
-CAUSES = (Cause.INPUT_PIPELINE,)
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    ns = exposure.idle_ns(chains, CAUSES)
-    share = share_of(chains, ns)
-    by_verdict = take(results, Overview).verdict.bound == "input-bound"
+def find(results: Results) -> Iterable[Finding]:
+    causes = causes_of(results, ("input_pipeline",))
+    if not causes:
+        return
+    (waited,) = causes
+    share = share_of(results, waited.ns)
+    by_verdict = bound(results) == "input-bound"
     if share < WORTH and not by_verdict:
         return
-    gaps = exposure.gaps_of(chains, CAUSES).filter(pl.col("ns") * 2 > pl.col("end") - pl.col("start"))
-    place = exposure.place(chains, gaps) or exposure.place(chains, chains.edges)
-    owners = exposure.owners(chains, CAUSES)
+    owners = owners_of(causes)
     yield finding(
+        results,
         NAME,
         Severity.ERROR if by_verdict or share >= HOLDS else Severity.WARNING,
         "the device waits while the host prepares input",
-        (_gaps(chains, gaps), f"CPU at the time: {named(owners, 72)}", f"Python: {place.frame}" if place else None),
-        _advice([name for name, _ in owners], place),
-        ns,
-        chains,
+        (
+            _gaps(waited),
+            f"CPU at the time: {named(owners, 72)}",
+            f"Python: {waited.place.frame}" if waited.place else None,
+        ),
+        _advice([name for name, _ in owners], waited.place),
+        waited.ns,
     )
 
 
-def _gaps(chains: Chains, gaps: pl.DataFrame) -> str | None:
-    if not gaps.height:
+def _gaps(waited: IdleCause) -> str | None:
+    gaps, ended = waited.mostly, waited.ended_by
+    if gaps is None or ended is None:
         return None
-    lengths = (gaps["end"] - gaps["start"]).to_list()
-    ended = chains.text(chains.device["name"].gather(gaps["after"])).value_counts(sort=True, name="n")
     return (
-        f"{plural(gaps.height, 'gap')}, median {units.duration(statistics.median(lengths))}, max "
-        f"{units.duration(max(lengths))}, {ended['n'][0]:,} of them ended by {units.short_name(ended[0, 0], 48)}"
+        f"{plural(gaps.count, 'gap')}, median {units.duration(gaps.median_ns)}, max "
+        f"{units.duration(gaps.max_ns)}, {ended.count:,} of them ended by {units.short_name(ended.name, 48)}"
     )
 
 
-def _advice(owners: list[str], place: exposure.Place | None) -> str:
+def _advice(owners: list[str], place: Place | None) -> str:
     single = any("SingleProcess" in name for name in owners)
     several = any("MultiProcessing" in name for name in owners)
     function = place.frame.rpartition(": ")[2] if place else ""

@@ -24,15 +24,16 @@ When it is wrong
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import pairwise
+from statistics import median
 
 from analyzer import units
+from analyzer.analyses.kernels import Kernels
 from analyzer.analyses.spikes import Shift, Spike, Spikes
-from analyzer.findings import SEEN, finding, share_of, spread, take
-from analyzer.index.build import Chains
-from analyzer.index.kernel_names import decode
-from analyzer.model import Finding, Result, Severity
+from analyzer.findings import SEEN, finding, share_of
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 from analyzer.units import plural
 
 NAME = "kernel-spike"
@@ -43,56 +44,61 @@ SHOWN = 3
 BURST = 50
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    spikes = take(results, Spikes)
+def find(results: Results) -> Iterable[Finding]:
+    collectives = {k.name for k in results[Kernels].kernels if k.kind == "communication"}
     groups: dict[str, list[Spike]] = {}
-    for spike in spikes.rows:
-        if decode(spike.name).kind != "communication":
+    for spike in results[Spikes].spikes:
+        if spike.name not in collectives:
             groups.setdefault(spike.name, []).append(spike)
-    lone = [_lone(chains, name, group) for name, group in groups.items()]
-    slow = [_stretch(chains, s) for s in spikes.shifts if decode(s.name).kind != "communication"]
+    lone = [_lone(results, name, group) for name, group in groups.items()]
+    slow = [_stretch(results, s) for s in results[Spikes].level_shifts if s.name not in collectives]
     for found in (lone, slow):
         worth = [f for f in found if (f.share or 0) >= LEAST]
         yield from sorted(worth, key=lambda f: -(f.up_to_ns or 0))[:SHOWN]
 
 
-def _grade(chains: Chains, ns: int) -> Severity:
-    return Severity.WARNING if share_of(chains, ns) >= SEEN else Severity.NOTE
+def _grade(results: Results, ns: int) -> Severity:
+    return Severity.WARNING if share_of(results, ns) >= SEEN else Severity.NOTE
 
 
-def _lone(chains: Chains, name: str, group: list[Spike]) -> Finding:
-    excess = int(sum(s.duration_ns - s.median_ns for s in group))
+def _lone(results: Results, name: str, group: list[Spike]) -> Finding:
+    excess = sum(s.excess_ns for s in group)
     reasons = Counter(s.reason for s in group).most_common(3)
     bursts = 1 + sum(b.start_ns - a.start_ns > BURST * a.median_ns for a, b in pairwise(group))
     grouped = f", in {plural(bursts, 'burst')}" if len(group) > 1 and bursts < len(group) else ""
+    took = [s.duration_ns for s in group]
     return finding(
+        results,
         NAME,
-        _grade(chains, excess),
+        _grade(results, excess),
         f"{plural(len(group), 'lone call')} of one kernel ran far longer than the rest{grouped}",
         (
-            f"{units.short_name(name, 80)}: usually {units.duration(group[0].median_ns)}, then "
-            f"{spread([s.duration_ns for s in group])}",
+            f"{units.short_name(name, 80)}: usually {units.duration(group[0].median_ns)}, then {_spread(took)}",
             *(f"{n:,} ×: {reason}" for reason, n in reasons),
         ),
         "Look for other processes on the device (nvidia-smi pmon) and other streams at these times; judge the kernel "
         "by its median.",
         excess,
-        chains,
     )
 
 
-def _stretch(chains: Chains, s: Shift) -> Finding:
-    excess = int((s.median_ns - s.baseline_ns) * s.count)
+def _spread(ns: list[int]) -> str:
+    if len(ns) == 1:
+        return units.duration(ns[0])
+    return f"median {units.duration(median(ns))}, max {units.duration(max(ns))}"
+
+
+def _stretch(results: Results, s: Shift) -> Finding:
     return finding(
+        results,
         NAME,
-        _grade(chains, excess),
-        f"{s.count:,} calls in a row ran {units.share(s.median_ns / s.baseline_ns - 1)} slower",
+        _grade(results, s.excess_ns),
+        f"{s.count:,} calls in a row ran {units.share(s.ratio - 1)} slower",
         (
-            f"{units.short_name(s.name, 80)}: calls {s.first:,} to {s.last:,}, from {units.duration(s.start_ns)} to "
-            f"{units.duration(s.end_ns)}; median {units.duration(s.median_ns)} and up to {units.duration(s.max_ns)}, "
-            f"else {units.duration(s.baseline_ns)}",
+            f"{units.short_name(s.name, 80)}: calls {s.first_call:,} to {s.last_call:,}, from "
+            f"{units.duration(s.start_ns)} to {units.duration(s.end_ns)}; median {units.duration(s.median_ns)} and up "
+            f"to {units.duration(s.max_ns)}, else {units.duration(s.baseline_ns)}",
         ),
         "All calls moved together: clocks or power (nvidia-smi -q -d CLOCK,PERFORMANCE). Lock the clocks to measure.",
-        excess,
-        chains,
+        s.excess_ns,
     )

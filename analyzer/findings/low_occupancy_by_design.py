@@ -20,13 +20,13 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from analyzer import units
-from analyzer.analyses.kernels import Kernels
-from analyzer.findings import finding, host_bound, take
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.analyses.kernels import Kernel, Kernels
+from analyzer.findings import finding, host_bound
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 
 NAME = "low-occupancy-by-design"
 LOW = 0.25
@@ -34,28 +34,27 @@ LOW = 0.25
 LARGE = 0.1
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
+def find(results: Results) -> Iterable[Finding]:
     if host_bound(results):
         return
-    mine = [
-        k
-        for k in take(results, Kernels).rows
-        if k.share >= LARGE and (k.decoded.kind == "attention" or (k.decoded.kind == "gemm" and k.decoded.tensor_cores))
-        if k.occupancy is not None and k.occupancy.share <= LOW and k.reported != 0
-    ]
-    if not mine:
+    listed = "; ".join(_line(k) for k in [k for k in results[Kernels].kernels if _by_design(k)][:3])
+    if not listed:
         return
-    listed = "; ".join(
-        f"{units.short_name(k.name, 40)} {units.share(k.occupancy.share)}, limited by {k.occupancy.limited_by}"
-        for k in mine[:3]
-        if k.occupancy
-    )
     yield finding(
+        results,
         NAME,
         Severity.NOTE,
         f"low occupancy is by design: {listed}",
         (),
         "Nothing to tune: tiles live in registers.",
-        None,
-        chains,
     )
+
+
+def _by_design(k: Kernel) -> bool:
+    tiled = k.kind == "attention" or (k.kind == "gemm" and bool(k.tensor_cores))
+    low = k.occupancy_theoretical is not None and k.occupancy_theoretical <= LOW
+    return k.share >= LARGE and tiled and low and k.occupancy_reported != 0
+
+
+def _line(k: Kernel) -> str:
+    return f"{units.short_name(k.name, 40)} {units.share(k.occupancy_theoretical)}, limited by {k.limited_by}"

@@ -23,61 +23,38 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-import polars as pl
+from collections.abc import Iterable
 
 from analyzer import units
-from analyzer.analyses.copies import SMALL_BYTES
-from analyzer.events.schema import Cat
-from analyzer.findings import SEEN, finding, grade, share_of, spread
-from analyzer.index import exposure
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.analyses.copy_causes import CopyCauses
+from analyzer.analyses.steps import Steps
+from analyzer.findings import SEEN, finding, grade, share_of, spread, within
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 from analyzer.units import plural
 
 NAME = "many-small-copies"
 PER_STEP, AT_ALL = 10, 50
-_EXPLAINED = r"^aten::(?:addmm|baddbmm|_local_scalar_dense|nonzero|clone)$"
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    small = chains.device.filter(
-        (pl.col("cat") == int(Cat.MEMCPY)) & (pl.col("bytes") < SMALL_BYTES) & pl.col("launch").is_not_null()
-    )
-    if small.height < AT_ALL:
+def find(results: Results) -> Iterable[Finding]:
+    small = results[CopyCauses].copy_causes.small
+    total = small.device_ns + small.waited_ns
+    share = share_of(results, total)
+    if small.count < max(AT_ALL, PER_STEP * len(results[Steps].steps)) or share < SEEN:
         return
-    host = chains.host
-    holder = chains.holder[small["launch"].to_numpy()]
-    explained = host.nearest(exposure.operators(chains, _EXPLAINED))[small["launch"].to_numpy()] >= 0
-    small = small.with_columns(
-        holder=pl.Series(holder),
-        path=pl.Series(chains.path_id[holder]),
-    ).filter(pl.Series((holder >= 0) & ~explained))
-    least = max(AT_ALL, PER_STEP * len(chains.steps))
-    if small.height < least:
-        return
-    rows = small["launch"].to_numpy()
-    waited = int(exposure.waited_during(chains, host.start[rows], host.end[rows]).sum())
-    total = int(small["dur"].sum()) + waited
-    share = share_of(chains, total)
-    if share < SEEN:
-        return
-    groups = (
-        small.group_by("path")
-        .agg(pl.len(), pl.col("holder").first(), pl.col("dur"), pl.col("bytes").median())
-        .sort("len", "path", descending=[True, False])
-        .head(3)
-    )
-    places = [(" > ".join(chains.path(r["holder"])[-3:]), r) for r in groups.iter_rows(named=True)]
+    places = [(within(p.path), p) for p in small.places[:3]]
     yield finding(
+        results,
         NAME,
         grade(share, Severity.WARNING),
-        f"{plural(small.height, 'copy', 'copies')} of less than {units.size(SMALL_BYTES)}",
-        (f"{r['len']:,} in {place}: {spread(r['dur'])}, median {units.size(r['bytes'])}" for place, r in places),
+        f"{plural(small.count, 'copy', 'copies')} of less than {units.size(small.below_bytes)}",
+        (
+            f"{p.copies.count:,} in {place}: {spread(p.copies)}, median {units.size(p.bytes_median)}"
+            for place, p in places
+        ),
         _advice([place for place, _ in places]),
         total,
-        chains,
     )
 
 

@@ -17,29 +17,29 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from analyzer import units
 from analyzer.analyses.kernels import Kernel, Kernels
-from analyzer.events.schema import Cat
-from analyzer.findings import finding, host_bound, take
-from analyzer.findings.low_occupancy_by_design import LOW
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.findings import finding, host_bound
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 
 NAME = "occupancy-not-measured"
 LARGE = 0.1
+#: Tiles in registers and shared memory leave room for few warps: nothing that a reader should tune.
+LOW = 0.25
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
+def find(results: Results) -> Iterable[Finding]:
     if host_bound(results):
         return
     mine = [
         k
-        for k in take(results, Kernels).rows
-        if k.cat == Cat.KERNEL
-        and k.decoded.kind != "communication"
-        and k.reported == 0
+        for k in results[Kernels].kernels
+        if k.category == "kernel"
+        and k.kind != "communication"
+        and k.occupancy_reported == 0
         and k.share >= LARGE
         and _fills(k)
     ]
@@ -47,13 +47,12 @@ def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
         return
     listed = "; ".join(f"{units.short_name(k.name, 40)}{_theory(k)}" for k in mine[:3])
     yield finding(
+        results,
         NAME,
         Severity.NOTE,
         f"a reported occupancy of 0% was not measured; {listed}",
         (),
         "A gap of the profiler's for driver launches: go by the theoretical figure.",
-        None,
-        chains,
     )
 
 
@@ -63,8 +62,8 @@ def _fills(k: Kernel) -> bool:
 
 
 def _theory(k: Kernel) -> str:
-    if k.occupancy is None:
+    if k.occupancy_theoretical is None:
         return ""
-    design = k.decoded.kind == "attention" or (k.decoded.kind == "gemm" and k.decoded.tensor_cores)
-    low = ", low by design" if design and k.occupancy.share <= LOW else ""
-    return f": theoretical {units.share(k.occupancy.share)}, limited by {k.occupancy.limited_by}{low}"
+    design = k.kind == "attention" or (k.kind == "gemm" and k.tensor_cores)
+    low = ", low by design" if design and k.occupancy_theoretical <= LOW else ""
+    return f": theoretical {units.share(k.occupancy_theoretical)}, limited by {k.limited_by}{low}"

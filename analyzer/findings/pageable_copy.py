@@ -23,49 +23,38 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-import polars as pl
+from collections.abc import Iterable
 
 from analyzer import units
-from analyzer.analyses.copies import CopyKinds
-from analyzer.events.schema import Cat
-from analyzer.findings import SEEN, copied, finding, grade, share_of, take
-from analyzer.index import exposure
-from analyzer.index.activity import Cause
-from analyzer.index.build import Chains
-from analyzer.index.vocabulary import PAGEABLE
-from analyzer.model import Finding, Result
+from analyzer.analyses.copies import Copies
+from analyzer.analyses.exposed_copies import ExposedCopies
+from analyzer.findings import SEEN, causes_of, copied, finding, grade, share_of
+from analyzer.report.findings import Finding
+from analyzer.report.results import Results
 
 NAME = "pageable-copy"
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    kinds = [c for c in take(results, CopyKinds).rows if "pageable" in c.kind.lower()]
+def find(results: Results) -> Iterable[Finding]:
+    kinds = [c for c in results[Copies].copies if "pageable" in c.kind.lower()]
     if not kinds:
         return
-    name = chains.text(chains.device["name"])
-    mine = (chains.device["cat"] == int(Cat.MEMCPY)) & name.str.contains(PAGEABLE)
-    alone = _busy(chains.device) - _busy(chains.device.filter(~mine))
-    idle = exposure.idle_ns(chains, (Cause.PAGEABLE_COPY,))
-    share = share_of(chains, alone + idle)
+    alone = results[ExposedCopies].exposed_copies.pageable_ns
+    idle = sum(cause.ns for cause in causes_of(results, ("pageable_copy",)))
+    share = share_of(results, alone + idle)
     if share < SEEN:
         return
     yield finding(
+        results,
         NAME,
         grade(share),
         "copies pass through pageable memory, and block the host",
         (
-            *(f"{copied(c)}{f', by {c.operators[0][0]}' if c.operators else ''}" for c in kinds[:3]),
+            *(f"{copied(c)}{f', by {c.operators[0].name}' if c.operators else ''}" for c in kinds[:3]),
             f"nothing else ran on the device for {units.duration(alone)} of it; it was idle for {units.duration(idle)}"
             " more",
         ),
         "pin_memory=True in the DataLoader (or tensor.pin_memory() once), then .to(device, non_blocking=True); results "
         "into a pinned buffer.",
         alone + idle,
-        chains,
     )
-
-
-def _busy(work: pl.DataFrame) -> int:
-    return int(Chains.union(work, ["device"])["length"].sum())

@@ -23,16 +23,14 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from analyzer import units
-from analyzer.analyses.overview import Overview
-from analyzer.analyses.recording import Recording
-from analyzer.findings import WORTH, finding, grade, share_of, take
-from analyzer.index import exposure
-from analyzer.index.activity import Cause
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.analyses.capture import Capture
+from analyzer.analyses.verdict import Verdict
+from analyzer.findings import WORTH, bound, causes_of, finding, grade, share_of
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 
 NAME = "profiler-overhead"
 #: A step that is a fifth longer moves a verdict; less is within the spread of steps.
@@ -40,13 +38,12 @@ INFLATED = 1.2
 HOST_BOUND = ("overhead-bound", "input-bound", "mixed", "sync-bound", "cpu-only")
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    overview, recording = take(results, Overview), take(results, Recording)
-    ns = exposure.idle_ns(chains, (Cause.PROFILER,)) if chains.device.height else 0
-    share = share_of(chains, ns)
-    inflation = recording.inflation
+def find(results: Results) -> Iterable[Finding]:
+    ns = sum(cause.ns for cause in causes_of(results, ("profiler",)))
+    share = share_of(results, ns)
+    inflation = results[Capture].inflation
     inflated = inflation is not None and inflation >= INFLATED
-    stacks = overview.stacks and overview.verdict.bound in HOST_BOUND
+    stacks = results[Verdict].trust.python_stacks and bound(results) in HOST_BOUND
     if share < WORTH and not inflated and not stacks:
         return
     evidence = (
@@ -55,6 +52,7 @@ def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
         "Python stacks were recorded: they lengthen host times, and the verdict rests on these" if stacks else None,
     )
     yield finding(
+        results,
         NAME,
         grade(share, Severity.WARNING),
         f"the profiler itself takes {units.share(share)} of the window"
@@ -64,5 +62,4 @@ def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
         "Skip the first steps with schedule(wait=1, warmup=2, active=10); measure with with_stack=False and record "
         "stacks in a second run.",
         ns if share >= WORTH else None,
-        chains,
     )

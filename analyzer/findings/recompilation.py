@@ -26,13 +26,13 @@ When it is wrong
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from analyzer import units
-from analyzer.analyses.compiled import Compiled
-from analyzer.findings import WORTH, finding, share_of, take
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.analyses.compile import Compilation, Compile
+from analyzer.findings import WORTH, finding, share_of
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 from analyzer.units import plural
 
 NAME = "recompilation"
@@ -43,10 +43,10 @@ LOOKUPS = 3
 _VERSION = re.compile(r"(\S+)/(\d+)$")
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    compiled = take(results, Compiled)
-    if not compiled.regions and compiled.without_region >= LOOKUPS:
-        yield _silent(compiled, chains)
+def find(results: Results) -> Iterable[Finding]:
+    compiled = results[Compile].compile
+    if not compiled.regions and compiled.lookups_without_region >= LOOKUPS:
+        yield _silent(results, compiled)
         return
     versions: dict[str, list[int]] = {}
     calls: dict[str, int] = {}
@@ -58,33 +58,32 @@ def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
     if not several:
         return
     highest = max(max(seen) for seen in several.values())
-    costly = share_of(chains, compiled.compile_ns) >= WORTH
+    took = compiled.compile_time_ns
     yield finding(
+        results,
         NAME,
-        Severity.WARNING if highest >= MANY or costly else Severity.NOTE,
+        Severity.WARNING if highest >= MANY or share_of(results, took) >= WORTH else Severity.NOTE,
         f"{plural(len(several), 'compiled function runs', 'compiled functions run')} in several versions",
         (
             *(
                 f"function {frame}: versions {', '.join(map(str, sorted(seen)))} in {plural(calls[frame], 'call')}"
                 for frame, seen in list(several.items())[:3]
             ),
-            f"compiling took {units.duration(compiled.compile_ns)} of host time" if compiled.compile_ns else None,
+            f"compiling took {units.duration(took)} of host time" if took else None,
         ),
         'TORCH_LOGS="recompiles" names the guard that fails; mark what varies with torch._dynamo.mark_dynamic, or pad '
         "to a few sizes.",
-        compiled.compile_ns or None,
-        chains,
+        took or None,
     )
 
 
-def _silent(compiled: Compiled, chains: Chains) -> Finding:
+def _silent(results: Results, compiled: Compilation) -> Finding:
     return finding(
+        results,
         NAME,
         Severity.WARNING,
         "a compiled function silently runs eagerly",
-        (f"{compiled.without_region:,} guard lookups, and no compiled region follows any of them",),
+        (f"{compiled.lookups_without_region:,} guard lookups, and no compiled region follows any of them",),
         'Dynamo gave up, most likely after too many recompilations: TORCH_LOGS="recompiles,graph_breaks" says why; '
         "mark what varies with torch._dynamo.mark_dynamic, or drop torch.compile here.",
-        None,
-        chains,
     )

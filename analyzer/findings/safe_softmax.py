@@ -18,41 +18,31 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-import numpy as np
+from collections.abc import Iterable
 
 from analyzer import units
+from analyzer.analyses.attention_cost import AttentionCost
 from analyzer.findings import SEEN, finding, grade, host_bound, share_of, spread
-from analyzer.index import exposure
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 from analyzer.units import plural
 
 NAME = "safe-softmax"
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    host = chains.host
-    rows = np.nonzero(exposure.operators(chains, r"^aten::_safe_softmax$"))[0]
-    if not len(rows) or host_bound(results):
-        return
-    own = exposure.operators(chains, r"^aten::softmax$|^aten::_softmax$")
-    softmax = host.below(np.where(host.nearest(own) >= 0, chains.direct_device_ns, 0))[rows]
-    guard = host.below(chains.direct_device_ns)[rows] - softmax
-    total = int(guard.sum())
-    share = share_of(chains, total)
-    if share < SEEN:
+def find(results: Results) -> Iterable[Finding]:
+    guard = results[AttentionCost].attention_cost.guard
+    if guard is None or host_bound(results) or (share := share_of(results, guard.device_ns)) < SEEN:
         return
     yield finding(
+        results,
         NAME,
         grade(share, Severity.WARNING),
         f"the guard of _safe_softmax takes {units.share(share)} of the window",
         (
-            f"{plural(len(rows), 'call')}: guard {spread(guard.tolist())}",
-            f"the softmax itself {spread(softmax.tolist())}",
+            f"{plural(guard.guarded.count, 'call')}: guard {spread(guard.guarded)}",
+            f"the softmax itself {spread(guard.softmax)}",
         ),
         "A fused attention backend needs no such passes (see sdpa-math-backend); a causal mask alone needs no guard.",
-        total,
-        chains,
+        guard.device_ns,
     )

@@ -23,84 +23,36 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-import numpy as np
-import polars as pl
+from collections.abc import Iterable
 
 from analyzer import units
+from analyzer.analyses.collective_waits import CollectiveWaits
 from analyzer.findings import finding, share_of, spread
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 from analyzer.units import plural
 
 NAME = "straggler-rank"
-STEPS = 3
 LEAST = 0.1
 TYPICAL = 1.5
-#: How much these move depends on the data of the step, and so does their time.
-_UNEVEN = r"(?i)SendRecv|all_?to_?all"
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    calls = _by_place(chains)
-    if calls is None:
+def find(results: Results) -> Iterable[Finding]:
+    places = [p for p in results[CollectiveWaits].collective_waits if p.runs.median_ns >= TYPICAL * p.fastest_ns]
+    excess = sum(p.excess_ns for p in places)
+    if share_of(results, excess) < LEAST:
         return
-    places = (
-        calls.group_by("device", "place")
-        .agg(
-            pl.col("dur"),
-            typical=pl.col("dur").median() / pl.col("dur").min(),
-            waited=(pl.col("dur") - pl.col("fastest")).sum(),
-        )
-        .filter(pl.col("typical") >= TYPICAL)
-        .sort("waited", descending=True)
-    )
-    excess = int(places["waited"].sum())
-    if share_of(chains, excess) < LEAST:
-        return
-    durations = places["dur"][0].to_list()
+    worst = places[0]
     yield finding(
+        results,
         NAME,
         Severity.WARNING,
         f"this rank waited {units.duration(excess)} in collectives, most likely for a slower one",
         (
-            f"collective {places['place'][0] + 1} of each step: fastest {units.duration(min(durations))}, "
-            f"{spread(durations)} over {plural(len(durations), 'step')}",
-            f"{plural(places.height, 'place')} of a step where the typical run takes {TYPICAL:g} times its fastest",
+            f"collective {worst.place + 1} of each step: fastest {units.duration(worst.fastest_ns)}, "
+            f"{spread(worst.runs)} over {plural(worst.runs.count, 'step')}",
+            f"{plural(len(places), 'place')} of a step where the typical run takes {TYPICAL:g} times its fastest",
         ),
         "Record the other ranks and look at the one whose collectives are short: it is the slow one.",
         excess,
-        chains,
-    )
-
-
-def _by_place(chains: Chains) -> pl.DataFrame | None:
-    """Collectives with their place in the step's order and the fastest run of that place; None if steps differ."""
-    steps = chains.steps
-    rows = chains.device.filter(pl.col("communication") & pl.col("launch").is_not_null())
-    rows = rows.filter(~chains.text(rows["name"]).str.contains(_UNEVEN))
-    if len(steps) < STEPS or not rows.height:
-        return None
-    host = chains.host
-    when = host.start[rows["launch"].to_numpy()]
-    step = np.searchsorted(host.start[steps], when, "right") - 1
-    inside = (step >= 0) & (when < host.end[steps][np.maximum(step, 0)])
-    calls = (
-        rows.select("device", "name", "dur")
-        .with_columns(step=pl.Series(step), when=pl.Series(when))
-        .filter(pl.Series(inside))
-        .sort("device", "step", "when")
-        .with_columns(place=pl.int_range(pl.len()).over("device", "step"))
-    )
-    counts = calls.group_by("step").len()
-    # The first step often has its collectives cut off, or moves other buckets.
-    usual = counts["len"].mode()
-    if not usual.len():
-        return None
-    good = counts.filter(pl.col("len") == usual.max())
-    if good.height < STEPS:
-        return None
-    return calls.join(good, on="step", how="semi").with_columns(
-        fastest=pl.col("dur").min().over("device", "place", "name")
     )

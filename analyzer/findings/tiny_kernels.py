@@ -23,62 +23,38 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-import polars as pl
+from collections.abc import Iterable
 
 from analyzer import units
 from analyzer.analyses.launches import Launches
-from analyzer.events.schema import Cat
-from analyzer.findings import HOLDS, finding, grade, named, share_of, take
-from analyzer.findings.overhead_bound import CAUSES
-from analyzer.index import exposure
-from analyzer.index.build import Call, Chains
-from analyzer.model import Finding, Result, Severity
+from analyzer.analyses.small_kernels import SmallKernels
+from analyzer.findings import HOLDS, LAUNCH_PATH, causes_of, finding, grade, named, share_of
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 
 NAME = "tiny-kernels"
-FUSABLE = ("elementwise", "copy", "reduction", "softmax", "normalisation", "optimizer")
 MOST, MANY = 0.5, 100
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    launches = take(results, Launches)
-    if launches.call_ns is None or share_of(chains, exposure.idle_ns(chains, CAUSES, edges=False)) < HOLDS:
+def find(results: Results) -> Iterable[Finding]:
+    small, launches = results[SmallKernels].small_kernels, results[Launches].launches.count
+    kernels = small.kernels
+    if kernels is None or kernels.count < max(MANY, MOST * launches):
         return
-    work = chains.device.with_row_index("row").with_columns(kind=exposure.kinds(chains))
-    linked = work.filter(pl.col("launch").is_not_null() & (pl.col("cat") == int(Cat.KERNEL)))
-    # What a graph launches costs the host nothing more.
-    single = chains.call[linked["launch"].to_numpy()] != Call.GRAPH
-    linked = linked.filter(pl.Series(single))
-    tiny = linked.filter(pl.col("kind").is_in(FUSABLE) & (pl.col("dur") < launches.call_ns))
-    if tiny.height < MANY or tiny.height < MOST * launches.count:
+    if share_of(results, sum(cause.gaps_ns for cause in causes_of(results, LAUNCH_PATH))) < HOLDS:
         return
-    ended = exposure.gaps_of(chains, CAUSES).join(tiny.select(after="row"), on="after", how="semi")
-    ns = int(ended["ns"].sum())
-    holder = chains.holder[tiny["launch"].to_numpy()]
-    operators = (
-        tiny.with_columns(operator=pl.Series(chains.host.name[holder]))
-        .filter(pl.Series(holder >= 0))
-        .group_by("operator")
-        .agg(pl.len())
-        .sort("len", "operator", descending=[True, False])
-        .head(4)
-    )
-    counted = ", ".join(
-        f"{n:,} {name}" for name, n in zip(chains.text(operators["operator"]), operators["len"], strict=True)
-    )
-    kinds = tiny.group_by("kind").agg(pl.col("dur").sum()).sort("dur", descending=True)
+    counted = ", ".join(f"{o.count:,} {o.name}" for o in small.operators[:4])
     yield finding(
+        results,
         NAME,
-        grade(share_of(chains, ns), Severity.WARNING),
-        f"{tiny.height:,} of {launches.count:,} launches are point-wise kernels shorter than their launch call",
+        grade(share_of(results, small.idle_ns), Severity.WARNING),
+        f"{kernels.count:,} of {launches:,} launches are point-wise kernels shorter than their launch call",
         (
-            f"kernel median {units.duration(tiny['dur'].median())}, launch call median "  # type: ignore[arg-type]
-            f"{units.duration(launches.call_ns)}; by operator: {counted}",
-            f"device time by kind: {named(kinds.iter_rows())}",
+            f"kernel median {units.duration(kernels.median_ns)}, launch call median "
+            f"{units.duration(small.launch_call_ns_median)}; by operator: {counted}",
+            f"device time by kind: {named((kind.kind, kind.ns) for kind in small.kinds)}",
         ),
         "torch.compile joins point-wise chains into one kernel; for the optimizer fused=True; a CUDA graph where "
         "they cannot be joined.",
-        ns,
-        chains,
+        small.idle_ns,
     )

@@ -23,37 +23,30 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from analyzer import units
-from analyzer.analyses.attention import AttentionCalls
-from analyzer.findings import SEEN, WORTH, finding, grade, host_bound, share_of, take
-from analyzer.findings.sdpa_math_backend import parts
-from analyzer.index.build import Chains
-from analyzer.model import Finding, Result, Severity
-from analyzer.units import plural
+from analyzer.analyses.attention import Attention
+from analyzer.findings import SEEN, WORTH, attended, finding, grade, host_bound, share_of
+from analyzer.report.findings import Finding, Severity
+from analyzer.report.results import Results
 
 NAME = "unfused-attention"
 
 
-def find(results: Mapping[str, Result], chains: Chains) -> Iterable[Finding]:
-    calls = [a for a in take(results, AttentionCalls).rows if a.backend == "unfused"]
-    gain = sum(a.device_total_ns - a.products_total_ns for a in calls)
-    share = share_of(chains, gain)
+def find(results: Results) -> Iterable[Finding]:
+    calls = [a for a in results[Attention].attention if a.backend == "unfused"]
+    gain = sum(a.beside_products_ns for a in calls)
+    share = share_of(results, gain)
     by_host = host_bound(results)
     if share < (WORTH if by_host else SEEN):
         return
     yield finding(
+        results,
         NAME,
         grade(share, Severity.WARNING if by_host else Severity.ERROR),
         "attention is written out by hand",
-        (
-            f"{plural(a.calls, 'call')} in {a.annotation or 'no annotation'}: {units.duration(a.device_ns)} on the "
-            f"device each, {units.count(a.events)} events; {parts(a)}"
-            for a in calls[:2]
-        ),
+        (attended(a, "events") for a in calls[:2]),
         "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=...) keeps the scores on the chip "
         '(Hugging Face: attn_implementation="sdpa").',
         gain,
-        chains,
     )

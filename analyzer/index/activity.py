@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import numpy as np
 
 from analyzer.events.schema import Cat
 from analyzer.index.vocabulary import Call, Role
+from analyzer.report.columns import Text
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -45,6 +47,9 @@ class Cause(IntEnum):
     def key(self) -> str:
         return self.name.lower()
 
+
+#: A cause's key: one of a closed set, as the schema says.
+CauseKey = Annotated[Text, msgspec.Meta(extra_json_schema={"enum": [cause.key for cause in Cause]})]
 
 _CALL_CAUSES = (
     (Call.WAIT, Cause.BLOCKING_SYNC),

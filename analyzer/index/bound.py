@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, cast
 
 from analyzer import units
 from analyzer.index.activity import Cause
@@ -48,21 +49,26 @@ _SENTENCES = {
     "unknown": "the device waits and the trace does not say for what",
 }
 
+Bound = Literal[
+    "overhead-bound",
+    "sync-bound",
+    "input-bound",
+    "copy-bound",
+    "communication-bound",
+    "compute-bound",
+    "cpu-only",
+    "mixed",
+    "nothing-to-judge",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """bound as in DESIGN; reason is a sentence with its figures; parts are ns of device time."""
 
-    bound: str
+    bound: Bound
     reason: str
     parts: Mapping[str, int]
-
-    def contract(self) -> dict[str, object]:
-        return {
-            "bound": self.bound,
-            "reason": self.reason,
-            "figures": {f"{part.replace(' ', '_')}_us": units.us(ns) for part, ns in self.parts.items()},
-        }
 
 
 def judge(
@@ -92,6 +98,7 @@ def judge(
     share = parts[first] / judged
     text = f"{_SENTENCES[first]}: {units.duration(parts[first])} of {units.duration(judged)} ({units.share(share)})"
     if share >= MAJORITY:
-        return Verdict("mixed" if first in ("dependency", "unknown") else f"{first}-bound", text, parts)
+        bound = "mixed" if first in ("dependency", "unknown") else f"{first}-bound"
+        return Verdict(cast("Bound", bound), text, parts)
     other = f"{_SENTENCES[second]}: {units.duration(parts[second])} ({units.share(parts[second] / judged)})"
     return Verdict("mixed", f"no part holds half of the time; {text}; {other}", parts)

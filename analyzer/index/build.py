@@ -15,12 +15,12 @@ import numpy as np
 import polars as pl
 
 from analyzer.events.schema import HOST_CALLS, Cat, Trace
-from analyzer.index import activity, causes, intervals, overhead, paths, tree, vocabulary
+from analyzer.index import activity, causes, exposure, intervals, overhead, paths, tree, vocabulary
 from analyzer.index.bound import LATENCY_LIMIT_NS, Verdict, judge
 from analyzer.index.links import Links, link
 from analyzer.index.timeline import flatten
 from analyzer.index.vocabulary import Call, Role
-from analyzer.model import Warning
+from analyzer.report.findings import Warning
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -169,6 +169,11 @@ class Chains:
                 device_ns=pl.col("dur").sum(),
             )
         )
+
+    @cached_property
+    def kind(self) -> pl.Series:
+        """Kind of each device row; see `exposure.kinds`."""
+        return exposure.kinds(self)
 
     @cached_property
     def skewed(self) -> int:
@@ -387,6 +392,11 @@ class Chains:
     def gap_pieces(self) -> pl.DataFrame:
         """Every gap cut into causes; `gap` is a row of `gaps`."""
         return self.attribute(self.gaps)
+
+    @cached_property
+    def gap_causes(self) -> pl.DataFrame:
+        """Idle time of each gap by cause; see `exposure.gaps_by_cause`."""
+        return exposure.gaps_by_cause(self)
 
     @cached_property
     def edge_pieces(self) -> pl.DataFrame:

@@ -6,7 +6,7 @@ hidden. These are the questions that judgements ask of the chains.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ from analyzer.index.kernel_names import decode
 from analyzer.index.vocabulary import matches
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from analyzer.index.build import Chains
     from analyzer.index.tree import Ints, Mask
 
@@ -30,23 +32,16 @@ MOST = 0.9
 #: Intervals looked at one by one, the costliest first: they make up nearly all of the time.
 LOOKED_AT = 20
 
+#: Below this a copy's time is its set-up, not its bytes: PCIe moves 64 KiB in about 2 µs.
+SMALL_BYTES = 64 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A Python frame `file(line): function`, and how much of the time (ns, intervals) passed in it."""
+    """A Python frame `file(line): function`, and how many of the intervals passed in it."""
 
     frame: str
-    ns: int
     count: int
-
-
-def devices(chains: Chains) -> int:
-    return int(chains.device["device"].n_unique())
-
-
-def whole(chains: Chains) -> int:
-    """The window's device time: its length times the devices (ns). Shares are shares of this."""
-    return chains.window.duration * max(1, devices(chains)) if chains.window else 0
 
 
 def idle(chains: Chains) -> pl.DataFrame:
@@ -63,38 +58,19 @@ def _usual(pieces: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def idle_ns(chains: Chains, causes: Collection[Cause], *, edges: bool = True) -> int:
-    """Idle time of some causes (ns). edges: also before the first and after the last device work."""
-    pieces = idle(chains) if edges else _usual(chains.gap_pieces)
-    return int(pieces.filter(pl.col("cause").is_in([int(c) for c in causes]))["ns"].sum())
-
-
-def owners(chains: Chains, causes: Collection[Cause], top: int = 3) -> list[tuple[str, int]]:
-    """Who the device waited for: (operator, annotation or frame, ns), the most first; not whoever hardly mattered."""
-    mine = idle(chains).filter(pl.col("cause").is_in([int(c) for c in causes]) & (pl.col("owner") >= 0))
-    # Generated code carries a hash in its name; all of it is one place, as steps are.
-    text = pl.col("owner").str.replace(r"(CompiledFxGraph) \S+", "$1")
-    total = (
-        mine.with_columns(owner=chains.places.gather(mine["owner"]))
-        .group_by(text)
-        .agg(pl.col("ns").sum())
-        .sort(["ns", "owner"], descending=[True, False])
-        .head(top)
-        .filter(pl.col("ns") * 100 >= pl.col("ns").max())
-    )
-    return list(zip(total["owner"].to_list(), total["ns"].to_list(), strict=True))
+def gaps_by_cause(chains: Chains) -> pl.DataFrame:
+    """Idle time of each gap by cause: columns of `Chains.gaps`, `gap` (its row), `cause`, and `ns` of that cause."""
+    # One key of one integer: there are as many groups as gaps.
+    key = pl.col("gap") * len(Cause) + pl.col("cause")
+    pieces = _usual(chains.gap_pieces).group_by(key=key).agg(pl.col("gap", "cause").first(), pl.col("ns").sum())
+    gaps = chains.gaps.with_row_index("gap").with_columns(pl.col("gap").cast(pl.Int64))
+    return gaps.join(pieces.drop("key"), on="gap")
 
 
 def gaps_of(chains: Chains, causes: Collection[Cause]) -> pl.DataFrame:
-    """Gaps with time of some causes, the most first: columns of `Chains.gaps`, and `ns` of these causes."""
-    mine = (
-        _usual(chains.gap_pieces)
-        .filter(pl.col("cause").is_in([int(c) for c in causes]))
-        .group_by("gap")
-        .agg(pl.col("ns").sum())
-    )
-    gaps = chains.gaps.with_row_index("gap").with_columns(pl.col("gap").cast(pl.Int64))
-    return gaps.join(mine, on="gap").sort("ns", "gap", descending=[True, False])
+    """Gaps with time of some causes: columns of `Chains.gaps`, `gap`, and `ns` of these causes together."""
+    mine = chains.gap_causes.filter(pl.col("cause").is_in([int(c) for c in causes]))
+    return mine.group_by("gap").agg(pl.exclude("ns", "cause").first(), pl.col("ns").sum())
 
 
 def waited_during(chains: Chains, start: Ints, end: Ints) -> Ints:
@@ -125,6 +101,32 @@ def busy_during(chains: Chains, start: Ints, end: Ints) -> Ints:
     return total
 
 
+def waited(chains: Chains, rows: Ints, most: Ints | float | None = None) -> int:
+    """Time that devices waited for a late launch inside some host rows (ns), each moment once.
+
+    most  of each row no more than this (ns): what of its time is in question.
+    """
+    start, end = chains.host.start[rows], chains.host.end[rows]
+    each: npt.NDArray[np.float64] | Ints = waited_during(chains, start, end)
+    if most is not None:
+        each = np.minimum(each, most)
+    # Rows of several threads may be open at once, and would count the same gap twice.
+    once = intervals.merged(pl.DataFrame({"all": np.zeros(len(rows), np.int8), "ts": start, "end": end}), ["all"])
+    together = waited_during(chains, once["ts"].to_numpy(), once["end"].to_numpy())
+    return int(min(each.sum(), together.sum()))
+
+
+def once(work: pl.DataFrame, by: Sequence[str] = ("device",)) -> pl.Series:
+    """Of each row of device work, the time (ns) in which it ran and no earlier one of its group did.
+
+    work  rows of `Chains.device`, in its order. The sum is the length of their union: what a figure claims of the
+    window counts each moment of a device once, however many streams it ran on.
+    """
+    reach = pl.col("end").cum_max().shift(1).over(by)
+    fresh = pl.col("end") - pl.max_horizontal("ts", reach.fill_null(pl.col("ts")))
+    return work.select(fresh.clip(lower_bound=0).alias("once")).to_series()
+
+
 def _running(ts: Ints, te: Ints, t: Ints) -> Ints:
     """Time covered before each instant; `ts`, `te` disjoint and sorted."""
     total = np.concatenate(([0], np.cumsum(te - ts)))
@@ -140,15 +142,11 @@ def operators(chains: Chains, pattern: str) -> Mask:
     return mine
 
 
-def launched_ns(chains: Chains, wanted: Mask | None = None) -> Ints:
-    """Per host row, the device time that it launched itself; wanted: of these device rows only."""
-    work = chains.device.select("launch", "dur")
-    if wanted is not None:
-        work = work.filter(pl.Series(wanted))
-    work = work.drop_nulls("launch")
-    return np.bincount(
-        work["launch"].to_numpy(), weights=work["dur"].to_numpy().astype(np.float64), minlength=chains.host.height
-    ).astype(np.int64)
+def own_tax_ns(chains: Chains) -> Ints:
+    """Per operator, its self time and that of the host calls that it makes, less waits and the profiler's (ns)."""
+    spared = chains.by_holder(chains.wait_ns) + chains.by_holder(chains.profiler_ns)
+    tax: Ints = np.maximum(chains.own_ns - spared, 0)
+    return tax
 
 
 def kinds(chains: Chains) -> pl.Series:
@@ -173,7 +171,7 @@ def kinds(chains: Chains) -> pl.Series:
 def place(chains: Chains, gaps: pl.DataFrame) -> Place | None:
     """The deepest Python frame in a file that covers most of the idle time; None without stacks.
 
-    gaps  rows as `gaps_of` or `Chains.edges` has them, the costliest first.
+    gaps  rows as `gaps_by_cause` or `Chains.edges` has them, the costliest first.
     Each of the costliest gaps votes with its length for the deepest frame that was open for MOST of it.
     `<built-in ...>` frames name no place in a file, and have no vote.
     """
@@ -187,7 +185,7 @@ def place(chains: Chains, gaps: pl.DataFrame) -> Place | None:
     if not votes:
         return None
     best = max(votes, key=lambda name: sum(votes[name]))
-    return Place(best, sum(votes[best]), len(votes[best]))
+    return Place(best, len(votes[best]))
 
 
 def _frame_during(chains: Chains, gap: dict[str, Any]) -> str | None:

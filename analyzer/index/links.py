@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from analyzer.events.schema import HOST_CALLS, Cat
-from analyzer.model import Warning
+from analyzer.report.findings import Warning
 
 
 @dataclass(frozen=True)

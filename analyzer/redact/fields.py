@@ -18,7 +18,9 @@ NUMERIC = re.compile(rf"(?:grid)?[\[(]?\s*(?:(?:{_NUMBER})(?:\s*,\s*(?:{_NUMBER}
 TIME = re.compile(r"\s*#?[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?\s*")
 VERSION = re.compile(r"v?\d+(?:\.\d+){0,3}(?:[-+.]?(?:rc|a|b|dev|post)?\d*)?")
 #: A release as `torch.__version__` or `platform` says it.
-RELEASE = re.compile(r"\d+(?:\.\d+){1,3}(?:(?:a|b|rc|dev|post)\d+)?(?:\+(?:cpu|cu\d+|rocm[\d.]+|xpu|git[0-9a-f]{6,40}))?|cuda|cpu|xpu|hip")
+RELEASE = re.compile(
+    r"\d+(?:\.\d+){1,3}(?:(?:a|b|rc|dev|post)\d+)?(?:\+(?:cpu|cu\d+|rocm[\d.]+|xpu|git[0-9a-f]{6,40}))?|cuda|cpu|xpu|hip"
+)
 TYPE = re.compile(
     r"|(?:(?:unsigned|signed|long|short) ){0,3}(?:char|int|long|short|float|double|bool|half)"
     r"|(?:c10|at)::[\w:<>, ]+|__torch__\.torch\.classes\.[\w.]+"

@@ -44,9 +44,65 @@ _FRAME = re.compile(r"(?P<file>.+)\((?P<line>-?\d+)\): (?P<function>.*)", re.DOT
 _MODULE = re.compile(r"nn\.Module: (?P<name>.*?)(?P<number>_\d+)?", re.DOTALL)
 #: The last label of a host's name, where it is longer than two letters.
 _COUNTRY = frozenset(
-    "de uk fr ch at nl se no dk fi pl cz es pt it be ie jp cn kr tw in sg au nz ca us br mx il ru ua eu".split()
+    [
+        "de",
+        "uk",
+        "fr",
+        "ch",
+        "at",
+        "nl",
+        "se",
+        "no",
+        "dk",
+        "fi",
+        "pl",
+        "cz",
+        "es",
+        "pt",
+        "it",
+        "be",
+        "ie",
+        "jp",
+        "cn",
+        "kr",
+        "tw",
+        "in",
+        "sg",
+        "au",
+        "nz",
+        "ca",
+        "us",
+        "br",
+        "mx",
+        "il",
+        "ru",
+        "ua",
+        "eu",
+    ]
 )
-_TOP = frozenset("com org edu gov mil net int io ai cloud internal local localdomain lan corp intra arpa cluster svc".split())
+_TOP = frozenset(
+    [
+        "com",
+        "org",
+        "edu",
+        "gov",
+        "mil",
+        "net",
+        "int",
+        "io",
+        "ai",
+        "cloud",
+        "internal",
+        "local",
+        "localdomain",
+        "lan",
+        "corp",
+        "intra",
+        "arpa",
+        "cluster",
+        "svc",
+    ]
+)
 _NUMBER = re.compile(r"[-+]?\d[\d.]*(?:[eE][-+]?\d+)?")
 
 
@@ -176,7 +232,12 @@ class Names:
         if class_of(what, soft) == wanted:
             return soft
         for word in (*_CLASSES.get(what, _ROLE_WORDS), ""):
-            for candidate in (f"{word}_{new}", f"{word} {new}", f"{new} {word}", f"{word}_{self.words.word('names', WORDS[what], value)}"):
+            for candidate in (
+                f"{word}_{new}",
+                f"{word} {new}",
+                f"{new} {word}",
+                f"{word}_{self.words.word('names', WORDS[what], value)}",
+            ):
                 if class_of(what, candidate) == wanted:
                     return candidate
         return new
@@ -295,4 +356,3 @@ class Names:
         "dotted": _dotted,
         "word": _word,
     }
-

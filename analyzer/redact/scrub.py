@@ -33,7 +33,9 @@ KINDS = {
     "args": "arguments of events that no profiler is known to write, and words where others are expected",
 }
 _CACHE = 1 << 16
-_PRODUCTS = re.compile(r"[A-Z]{1,3}\d{1,4}[A-Z]{0,2}|\d{1,4}GB|HBM\d?e?|SXM\d?|PCIe|NVL\d*|RTX|GTX|Ti|GPU|NVIDIA|AMD|TPU|[a-z]")
+_PRODUCTS = re.compile(
+    r"[A-Z]{1,3}\d{1,4}[A-Z]{0,2}|\d{1,4}GB|HBM\d?e?|SXM\d?|PCIe|NVL\d*|RTX|GTX|Ti|GPU|NVIDIA|AMD|TPU|[a-z]"
+)
 
 
 class Scrubber:

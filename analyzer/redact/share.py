@@ -21,19 +21,20 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any
 
 import orjson
 
-from analyzer import units
+from analyzer import output, units
 from analyzer.errors import TraceError
-from analyzer.model import Warning
+from analyzer.output import Output
 from analyzer.redact import part
 from analyzer.redact.leftover import Leftover
 from analyzer.redact.names import Words
-from analyzer.redact.scrub import KINDS, Scrubber
 from analyzer.redact.part import Selection
 from analyzer.redact.raw import Piece, pieces
+from analyzer.redact.scrub import KINDS, Scrubber
+from analyzer.report.findings import Warning
 from analyzer.sources import sniff
 from analyzer.sources.notes import Notes
 from analyzer.sources.stream import Progress, Source
@@ -59,7 +60,7 @@ class Shared:
     text_before: int
     text_after: int
     file_before: int | None
-    file_after: int
+    file_after: int | None
     removed: Mapping[str, int]
     mapping: Mapping[str, Mapping[str, str]]
     stayed: tuple[str, ...]
@@ -68,7 +69,7 @@ class Shared:
 
 def share(
     source: str | os.PathLike[str],
-    target: Path,
+    target: Path | Output,
     selection: Selection | None = None,
     *,
     keep: Collection[str] = (),
@@ -89,7 +90,7 @@ def share(
         wanted_part = part.choose(survey.seen, wanted, shown)
         scrubber = Scrubber(keep=keep, known=Words(mapping))
         writer = _Writer(path, survey, wanted_part, scrubber, progress)
-        file_after = _write(target, writer)
+        file_after = _write(output.of(target), writer)
         size = os.stat(path).st_size
     if not writer.kept and not wanted.whole:
         raise TraceError("the part that was asked for holds no events", shown)
@@ -279,25 +280,15 @@ class _Writer:
         self.bytes += len(text)
 
 
-def _write(target: Path, writer: _Writer) -> int:
-    """Write beside the target and put it in its place when all is well; the size of the file."""
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with open(beside, "wb") as file, _packed(target, file) as out:
-            writer.write(out)
-        size = beside.stat().st_size
-        os.replace(beside, target)
-        return size
-    except OSError as e:
-        if isinstance(e, BrokenPipeError):
-            raise
-        raise TraceError(f"cannot write: {e.strerror or e}", str(target)) from e
-    finally:
-        beside.unlink(missing_ok=True)
+def _write(target: Output, writer: _Writer) -> int | None:
+    """Write the document; the size of the file, where it has one."""
+    with target.open() as file, _packed(target.path, file) as out:
+        writer.write(out)
+    return target.size
 
 
 @contextmanager
-def _packed(target: Path, file: BinaryIO) -> Iterator[IO[bytes]]:
+def _packed(target: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
     if target.name.endswith(".gz"):
         # No name and no time in the header of the stream: both say more than was asked for.
         with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as packed:

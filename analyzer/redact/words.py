@@ -29,7 +29,26 @@ _ADDRESS = re.compile(r"0x[0-9a-f]{1,16}")
 _MACHINES = "node|host|gpu|login|worker|server|machine|compute|dgx|nid|cn|hpc|cluster|rack|pod|vm|box|srv|ws|pc|c|n"
 _MACHINE = re.compile(rf"(?i)(?:{_MACHINES})(?:[_-]?[a-z]{{0,2}}[_-]?)?\d{{1,6}}[a-z]?(?:[_-][a-z]?\d+)*")
 #: Folders in which homes and data of a house lie: public words, but a path of them is nobody else's.
-_PLACES = frozenset("home users user scratch data mnt hpc uni project projects lustre gpfs nfs work shared private".split())
+_PLACES = frozenset(
+    [
+        "home",
+        "users",
+        "user",
+        "scratch",
+        "data",
+        "mnt",
+        "hpc",
+        "uni",
+        "project",
+        "projects",
+        "lustre",
+        "gpfs",
+        "nfs",
+        "work",
+        "shared",
+        "private",
+    ]
+)
 _NUMBERED = re.compile(r"([A-Za-z]{3,})(\d{1,4}(?:x\d{1,4})*[a-z]?)")
 _MANGLED = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{6,}")
 

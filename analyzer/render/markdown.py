@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 
 from analyzer import units
-from analyzer.model import Metric, Report, Section, Table, Unit
-from analyzer.render import cells
+from analyzer.render import Options, chosen
+from analyzer.report import values
+from analyzer.report.blocks import Block, Metric, Note, Section, Strip, Table
+from analyzer.report.columns import Unit
+from analyzer.report.document import Report
+
+SUFFIXES = (".md",)
+KINDS = None
 
 #: Long C++ names break the table for every reader; the full ones are in the JSON report.
 _NAME_WIDTH = 80
@@ -19,14 +25,15 @@ def escape(text: str) -> str:
     return _SPECIAL.sub(lambda m: _ENTITIES.get(m[0], "\\" + m[0]), units.clean(text))
 
 
-def render(report: Report) -> str:
+def render(report: Report, options: Options) -> bytes:
     head = report.headline
+    sections, with_findings = chosen(report, options)
     parts = [
         f"# tracecli: {escape(head.bound)}",
         f"{escape(head.reason)}",
         " · ".join(escape(part) for part in head.source),
     ]
-    if report.findings:
+    if report.findings and with_findings:
         parts.append("## Findings")
         for f in report.findings:
             gain = f" (up to {units.duration(f.up_to_ns)})" if f.up_to_ns is not None else ""
@@ -34,43 +41,60 @@ def render(report: Report) -> str:
             parts.append(
                 f"- **{f.severity.value}: {escape(f.name)}** {escape(f.title)}{gain}{evidence}\n  - {escape(f.advice)}"
             )
-    for section in report.sections:
-        parts += _section(section)
-    parts.append("**Trust:** " + "; ".join(escape(t) for t in head.trust))
+    for section in sections:
+        parts += _section(section, options.top)
+    if head.trust:
+        parts.append("**Trust:** " + "; ".join(escape(t) for t in head.trust))
     parts += [f"**{escape(w.code)}:** {escape(w.message)}" for w in report.warnings]
-    return "\n\n".join(parts) + "\n"
+    return ("\n\n".join(parts) + "\n").encode("utf-8", "backslashreplace")
 
 
-def _section(section: Section) -> list[str]:
+def _section(section: Section, top: int) -> list[str]:
     parts = [f"## {escape(section.title)}"]
-    if section.metrics:
-        parts.append("\n".join(_metric(m) for m in section.metrics))
-    parts += [table(t) for t in section.tables]
-    return [*parts, *(escape(note) for note in section.notes)]
+    before: Block | None = None
+    for block in section.blocks:
+        text = _block(block, top)
+        if isinstance(block, Metric) and isinstance(before, Metric):
+            parts[-1] += f"\n{text}"  # one list
+        else:
+            parts.append(text)
+        before = block
+    return parts
 
 
-def _metric(m: Metric) -> str:
-    note = f" ({escape(m.note)})" if m.note else ""
-    return f"- {escape(m.title)}: {escape(cells.text(m.value, m.unit))}{note}"
+def _block(block: Block, top: int) -> str:
+    match block:
+        case Table():
+            return table(block, top)
+        case Metric():
+            note = f" ({escape(block.note)})" if block.note else ""
+            return f"- {escape(block.title)}: {escape(values.text(block.value, block.unit))}{note}"
+        case Strip():
+            busy, idle = units.duration(block.busy_ns), units.duration(block.idle_ns)
+            return f"{escape(block.title)}: busy {busy}, idle {idle}"
+        case Note():
+            return escape(block.text)
 
 
-def table(t: Table) -> str:
+def table(t: Table, top: int) -> str:
     """One table, with its title; numbers aligned right."""
+    columns = [c.column for c in t.columns]
     lines = [
         f"**{escape(t.title)}**\n",
-        "| " + " | ".join(escape(c.title) for c in t.columns) + " |",
-        "|" + "|".join("---" if cells.is_text(c.unit) else "---:" for c in t.columns) + "|",
+        "| " + " | ".join(escape(c.title) for c in columns) + " |",
+        "|" + "|".join("---" if values.is_text(c.unit) else "---:" for c in columns) + "|",
     ]
-    formatted = [[cells.text(v, c.unit) for v, c in zip(row, t.columns, strict=True)] for row in t.rows]
-    names = [units.short_names([row[i] for row in formatted], _NAME_WIDTH) for i in range(len(t.columns))]
+    shown = t.shown(top)
+    formatted = [[values.text(v, c.unit) for v, c in zip(row, columns, strict=True)] for row in shown]
+    names = [units.short_names([row[i] for row in formatted], _NAME_WIDTH) for i in range(len(columns))]
     for row in formatted:
         texts = (
             names[i][text] if c.unit is Unit.NAME else text
-            for i, (text, c) in enumerate(zip(row, t.columns, strict=True))
+            for i, (text, c) in enumerate(zip(row, columns, strict=True))
         )
         lines.append("| " + " | ".join(escape(text) for text in texts) + " |")
-    if t.hidden:
-        lines.append(f"\n{t.hidden:,} more rows are not shown")
+    if hidden := len(t.rows) - len(shown):
+        lines.append(f"\n{hidden:,} more rows are not shown")
     if t.note:
         lines.append(f"\n{escape(t.note)}")
     return "\n".join(lines)

@@ -10,8 +10,15 @@ from rich.console import Console
 from rich.text import Text
 
 from analyzer import units
-from analyzer.model import Column, Finding, Metric, Report, Section, Severity, Strip, Table, Unit, Warning
-from analyzer.render import cells
+from analyzer.render import Options, chosen
+from analyzer.report import values
+from analyzer.report.blocks import Metric, Note, Section, Strip, Table
+from analyzer.report.columns import Column, Unit
+from analyzer.report.document import Report
+from analyzer.report.findings import Finding, Severity, Warning
+
+SUFFIXES = (".txt",)
+KINDS = None
 
 _MARK = {
     Severity.ERROR: ("✗", "bold red"),
@@ -30,22 +37,25 @@ _LEAST_TEXT = 20
 _MOST_NAME = 72
 
 
-def render(report: Report, *, width: int, color: bool, ascii_only: bool = False) -> str:
-    """The whole report in lines of at most `width` cells. ascii_only: for terminals without UTF-8."""
-    page = _Page(width)
+def render(report: Report, options: Options) -> bytes:
+    """The report in lines of at most `options.width` cells."""
+    page = _Page(options.width, options.top)
+    sections, with_findings = chosen(report, options)
     _headline(page, report)
-    _findings(page, report.findings)
-    for section in report.sections:
+    if with_findings:
+        _findings(page, report.findings)
+    for section in sections:
         _section(page, section)
     _close(page, report)
-    return page.text(color, ascii_only)
+    return page.text(options.color, options.ascii_only).encode("utf-8", "backslashreplace")
 
 
 class _Page:
     """Lines of styled text, never markup: names from a trace may look like any markup there is."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, top: int) -> None:
         self.width = max(width, 40)
+        self.top = top
         self.lines: list[Text] = []
 
     def line(self, *parts: str | tuple[str, str]) -> None:
@@ -94,7 +104,7 @@ def _headline(page: _Page, report: Report) -> None:
     head = report.headline
     page.wrapped("  ·  ".join(units.clean(part) for part in head.source), 0, "dim")
     page.line()
-    good = head.bound in ("compute-bound", "cpu-only", "compared", "info")
+    good = report.kind.name in ("file", "comparison") or head.bound in ("compute-bound", "cpu-only", "holds")
     style = "bold green" if good else "bold yellow" if head.bound in ("mixed", "nothing-to-judge") else "bold red"
     label = head.bound.upper()
     rows = _wrap(units.clean(head.reason), page.width - len(label) - 2)
@@ -122,7 +132,7 @@ def _strip(page: _Page, strip: Strip) -> None:
 
 
 def _resample(shares: Sequence[float], n: int) -> list[float]:
-    """Mean of the shares that fall into each of n equal cells."""
+    """Mean of the shares that fall into each of n equal values."""
     size = len(shares) / n
     out = []
     for i in range(n):
@@ -170,21 +180,25 @@ def _findings(page: _Page, findings: Sequence[Finding]) -> None:
 
 
 def _section(page: _Page, section: Section) -> None:
+    """The blocks in their order. A table that comes first brings its own title."""
     titled = False
-    for table in section.tables:
-        _table(page, table)
-        titled = True
-    if section.metrics or section.notes:
-        if not titled:
+    for block in section.blocks:
+        if not titled and not isinstance(block, Table):
             _title(page, section.title)
-        for m in section.metrics:
-            _metric(page, m)
-        for note in section.notes:
-            page.wrapped(units.clean(note), 2)
+        titled = True
+        match block:
+            case Table():
+                _table(page, block)
+            case Metric():
+                _metric(page, block)
+            case Strip():
+                _strip(page, block)
+            case Note():
+                page.wrapped(units.clean(block.text), 2)
 
 
 def _metric(page: _Page, metric: Metric) -> None:
-    title, value = units.clean(metric.title), cells.text(metric.value, metric.unit)
+    title, value = units.clean(metric.title), values.text(metric.value, metric.unit)
     lead = f"  {title:<26} {value:>10}"
     if cell_len(lead) > page.width:
         page.wrapped(f"{title}  {value}", 2)
@@ -215,52 +229,56 @@ def _title(page: _Page, title: str, aside: str = "") -> None:
 
 
 def _table(page: _Page, table: Table) -> None:
-    columns = list(range(len(table.columns)))
-    formatted = [[cells.text(v, c.unit) for v, c in zip(row, table.columns, strict=True)] for row in table.rows]
-    widths = _widths(page.width, table.columns, formatted, columns)
-    bar = next((i for i in columns if table.columns[i].bar), None)
+    declared = [c.column for c in table.columns]
+    columns = list(range(len(declared)))
+    shown = table.shown(page.top)
+    formatted = [[values.text(v, c.unit) for v, c in zip(row, declared, strict=True)] for row in shown]
+    widths = _widths(page.width, declared, formatted, columns)
+    bar = next((i for i in columns if declared[i].bar), None)
     used = sum(widths[i] for i in columns) + 2 * (len(columns) - 1)
     bars = bar is not None and page.width - used >= _BAR + 2
-    _title_row(page, table, columns, widths)
+    _title_row(page, table.title, declared, columns, widths)
     most = (
-        max((abs(v) for row in table.rows if isinstance(v := row[bar], int | float)), default=0)
+        max((abs(v) for row in shown if isinstance(v := row[bar], int | float)), default=0)
         if bars and bar is not None
         else 0
     )
     names = {
         i: units.short_names([texts[i] for texts in formatted], widths[i])
         for i in columns
-        if table.columns[i].unit is Unit.NAME
+        if declared[i].unit is Unit.NAME
     }
-    for row, texts in zip(table.rows, formatted, strict=True):
+    for row, texts in zip(shown, formatted, strict=True):
         parts: list[str | tuple[str, str]] = []
         for i in columns:
             text = names[i][texts[i]] if i in names else texts[i]
-            parts.append(_cell(text, widths[i], table.columns[i].unit))
+            parts.append(_cell(text, widths[i], declared[i].unit))
             parts.append("  ")
         if bars and bar is not None and most and isinstance(value := row[bar], int | float):
             parts.append(("▇" * round(_BAR * abs(value) / most), "cyan"))
         page.line(*parts)
-    if table.hidden:
-        page.line((f"… {table.hidden:,} more; --top {table.hidden + len(table.rows)} shows all", "dim"))
+    if hidden := len(table.rows) - len(shown):
+        how = "" if table.most is not None and len(shown) == table.most else f"; --top {len(table.rows)} shows all"
+        page.line((f"… {hidden:,} more{how}", "dim"))
     if table.note:
         page.wrapped(units.clean(table.note), 0, "dim")
 
 
-def _title_row(page: _Page, table: Table, columns: list[int], widths: list[int]) -> None:
+def _title_row(
+    page: _Page, title: str, declared: Sequence[Column], columns: Sequence[int], widths: Sequence[int]
+) -> None:
     titles = []
     for i in columns:
-        c = table.columns[i]
-        text = c.title
-        titles.append(text.ljust(widths[i]) if cells.is_text(c.unit) else text.rjust(widths[i]))
+        c = declared[i]
+        titles.append(c.title.ljust(widths[i]) if values.is_text(c.unit) else c.title.rjust(widths[i]))
     rest = "  ".join(titles[1:])
     # The table's own title stands over its first column, and may run into the space of the second.
     room = widths[columns[0]] + 2 + cell_len(rest) - cell_len(rest.lstrip())
     page.line()
-    if cells.is_text(table.columns[columns[0]].unit) and cell_len(table.title) + 2 <= room:
-        page.line((table.title.ljust(room), "bold"), (rest.lstrip(), "dim"))
+    if values.is_text(declared[columns[0]].unit) and cell_len(title) + 2 <= room:
+        page.line((title.ljust(room), "bold"), (rest.lstrip(), "dim"))
     else:
-        page.wrapped(table.title, 0, "bold")
+        page.wrapped(title, 0, "bold")
         page.line((f"{titles[0]}  {rest}", "dim"))
     page.line(("─" * page.width, "dim"))
 
@@ -294,7 +312,7 @@ def _share_out(widths: list[int], names: Sequence[int], room: int) -> None:
 
 
 def _cell(text: str, width: int, unit: Unit) -> str:
-    if not cells.is_text(unit):
+    if not values.is_text(unit):
         return text.rjust(width)
     text = _fit(text, width)
     return text + " " * (width - cell_len(text))
@@ -333,7 +351,7 @@ def _worth_saying(warnings: Iterable[Warning]) -> list[Warning]:
 def _next(report: Report) -> list[str]:
     if not report.headline.path:
         return []
-    path = units.clean(report.headline.path)
+    path = units.shell_path(report.headline.path)
     steps = []
     if report.findings:
         steps.append(f"tracecli explain {report.findings[0].name}")

@@ -12,8 +12,18 @@ from typing import Any
 
 from analyzer.report.columns import Column, Row, Unit, columns_of
 
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A value with its unit, for a column whose rows are of different ones (`Unit.OWN`). signed: show a plus."""
+
+    value: float | str | None
+    unit: Unit
+    signed: bool = False
+
+
 #: A value of a metric or a cell. None is shown as "n/a".
-Value = int | float | str | None
+Value = int | float | str | Quantity | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +41,22 @@ def cells(title: str, unit: Unit, get: Callable[[Any], Value], *, bar: bool = Fa
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows, largest first. most: rows shown at most, however many are asked for (None: no bound)."""
+    """Rows, largest first.
+
+    most   rows shown at most, however many are asked for; None: no bound.
+    whole  all rows are shown, however few are asked for: none of them may be missed.
+    """
 
     title: str
     columns: tuple[Cells, ...]
     rows: Sequence[Any]
     note: str | None = None
     most: int | None = None
+    whole: bool = False
 
     def shown(self, top: int) -> tuple[tuple[Value, ...], ...]:
         """Values of the first rows, a tuple a row."""
-        count = top if self.most is None else min(top, self.most)
+        count = len(self.rows) if self.whole else top if self.most is None else min(top, self.most)
         return tuple(tuple(c.get(row) for c in self.columns) for row in self.rows[:count])
 
 
@@ -52,13 +67,14 @@ def table(
     *shown: str | Cells,
     note: str | None = None,
     most: int | None = None,
+    whole: bool = False,
 ) -> Table:
     """A table of declared figures.
 
     shown  fields of `row`, or columns of one's own (`cells`).
     """
     declared = columns_of(row)
-    return Table(title, tuple(_field(declared[s]) if isinstance(s, str) else s for s in shown), rows, note, most)
+    return Table(title, tuple(_field(declared[s]) if isinstance(s, str) else s for s in shown), rows, note, most, whole)
 
 
 def _field(column: Column) -> Cells:

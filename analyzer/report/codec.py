@@ -17,6 +17,9 @@ from analyzer.report.columns import Row, Unit, columns_of, members_of
 
 R = TypeVar("R", bound=Row)
 
+#: Times beyond it do not fit 64 bits as ns.
+_MAX_US = float(1 << 53)
+
 
 def dump(row: Row) -> dict[str, Any]:
     """An object of plain values, ready for any JSON writer. What is no number becomes None."""
@@ -39,6 +42,11 @@ def _defaults(row: Row) -> tuple[Any, ...]:
 def load(row: type[R], plain: Mapping[str, Any]) -> R:
     """The row that `dump` made an object of. Raises msgspec.ValidationError with the place of what is wrong."""
     return msgspec.convert(_unscaled(row, plain), row, strict=True)
+
+
+def as_read(row: R) -> R:
+    """The row as it is when it was saved and read again: fractions of ns are gone, and shown figures are the same."""
+    return load(type(row), dump(row))
 
 
 def schema(rows: Sequence[type[Row]]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -85,6 +93,8 @@ def _plain(value: Any) -> Any:
 def _scaled(value: Any, scale: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_scaled(one, scale) for one in value]
+    if isinstance(value, Mapping):
+        return {str(key): _scaled(one, scale) for key, one in value.items()}
     return scale(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
@@ -92,8 +102,9 @@ def _us(ns: float) -> float | None:
     return round(ns / 1000, 3) if math.isfinite(ns) else None
 
 
-def _ns(us: float) -> int:
-    return round(us * 1000)
+def _ns(us: float) -> float:
+    """Times that are out of range stay as they are, for the check to refuse."""
+    return round(us * 1000) if abs(us) < _MAX_US else us
 
 
 def _unscaled(row: type[Row], plain: Any) -> Any:

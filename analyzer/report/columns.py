@@ -13,10 +13,11 @@ from __future__ import annotations
 import re
 import types
 import typing
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, ClassVar, Union
+from typing import Annotated, Any, ClassVar, Literal, Union
 
 import msgspec
 
@@ -32,6 +33,7 @@ class Unit(Enum):
     SHARE = "share"  # 0 to 1
     RATIO = "ratio"  # 2.0 means twice
     RATE = "rate"  # bytes a second
+    OWN = "own"  # each value brings its own: `blocks.Quantity`
 
 
 def _unit(unit: Unit, **schema: Any) -> msgspec.Meta:
@@ -80,7 +82,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, rename=key_of):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One declared figure: field and key, unit, title, doc; how it is drawn."""
+    """One declared figure: field and key, unit, title, doc; how it is drawn.
+
+    whole    an integer: a count or a sum, never a mean or a median.
+    choices  all values that it can have, where the set is closed.
+    """
 
     field: str
     key: str
@@ -89,19 +95,22 @@ class Column:
     doc: str
     bar: bool = False
     blank: bool = False
+    whole: bool = False
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A field of a Row that is no plain figure: the rows or the object in it, None where free in form."""
+    """A field of a Row that is no plain figure: the rows (`many`) or the object in it, None where free in form."""
 
     key: str
     row: type[Row] | None
+    many: bool = False
 
 
 @cache
 def columns_of(row: type[Row]) -> dict[str, Column]:
-    """The plain figures of a row type by field; lists of numbers and texts included."""
+    """The plain figures of a row type by field; lists and mappings of numbers and texts included."""
     return {field: what for field, what in _declared(row).items() if isinstance(what, Column)}
 
 
@@ -112,40 +121,57 @@ def members_of(row: type[Row]) -> dict[str, Member]:
 
 
 @cache
+def keys_of(row: type[Row]) -> dict[str, Column | Member]:
+    """All that is declared of a row type by its key in JSON."""
+    return {what.key: what for what in _declared(row).values()}
+
+
+@cache
 def _declared(row: type[Row]) -> dict[str, Column | Member]:
     hints = typing.get_type_hints(row, include_extras=True)
-    return {field: _read(field, hints[field]) for field in row.__struct_fields__}
+    keys = zip(row.__struct_fields__, row.__struct_encode_fields__, strict=True)
+    return {field: _read(field, key, hints[field]) for field, key in keys}
 
 
-def _read(field: str, hint: Any) -> Column | Member:
-    extra: dict[str, Any] = {}
-    doc = ""
+def _read(field: str, key: str, hint: Any) -> Column | Member:
+    metas: list[msgspec.Meta] = []
+    plain: list[Any] = []
+    choices: tuple[Any, ...] = ()
     nested: type[Row] | None = None
-    free = False
+    many = free = False
     todo = [hint]
     while todo:
         one = todo.pop()
-        origin = typing.get_origin(one)
+        origin, inner = typing.get_origin(one), typing.get_args(one)
         if origin is Annotated:
-            inner, *metas = typing.get_args(one)
-            for meta in metas:
-                extra = {**(meta.extra or {}), **extra}
-                doc = doc or meta.description or ""
-            todo.append(inner)
+            metas += inner[1:]
+            todo.append(inner[0])
         elif origin in (Union, types.UnionType, tuple, list):
-            todo += [a for a in typing.get_args(one) if a is not Ellipsis]
+            many |= origin in (tuple, list)
+            todo += [a for a in inner if a is not Ellipsis]
+        elif origin in (dict, Mapping):
+            todo.append(inner[1])
+        elif origin is Literal:
+            choices = inner
         elif isinstance(one, type) and issubclass(one, Row):
             nested = one
-        elif origin is not None or one is Any or one in (dict, object):
-            free = True
+        elif isinstance(one, type) and issubclass(one, Enum):
+            choices = tuple(member.value for member in one)
+        else:
+            free |= origin is not None or one in (Any, dict, object)
+            plain.append(one)
     if nested is not None or free:
-        return Member(key_of(field), nested)
+        return Member(key, nested, many)
+    extra = {name: value for meta in reversed(metas) for name, value in (meta.extra or {}).items()}
+    schema = [meta.extra_json_schema for meta in metas if meta.extra_json_schema]
     return Column(
         field,
-        key_of(field),
+        key,
         extra.get("unit", Unit.TEXT),
         extra.get("title", ""),
-        doc,
+        next((meta.description for meta in metas if meta.description), ""),
         extra.get("bar", False),
         extra.get("blank", False),
+        int in plain and float not in plain,
+        choices or next((tuple(s["enum"]) for s in schema if "enum" in s), ()),
     )

@@ -14,7 +14,7 @@ class Severity(Enum):
     NOTE = "note"
 
 
-class Warning(Row, frozen=True, kw_only=True, omit_defaults=True):
+class Warning(Row, frozen=True, omit_defaults=True):
     """Something that the reader or an analysis repaired, left out or does not trust."""
 
     IDENTITY: ClassVar[str] = "code"

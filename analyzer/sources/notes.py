@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analyzer.model import Warning
+from analyzer.report.findings import Warning
 from analyzer.sources.limits import MAX_DISTANCE_NS
 
 _DAY = MAX_DISTANCE_NS // (3600 * 10**9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from analyzer.report.blocks import Note
 from tests.micro import H100, annotation, frame, kernel, launch, memcpy, memset, on_device, op
 
 # -- devices ---------------------------------------------------------------------------------------------------
@@ -61,6 +62,30 @@ def test_work_without_any_length_has_no_utilization(contract):
     assert (device["span_us"], device["utilization"]) == (0, None)
 
 
+def test_the_timeline_is_the_busy_share_of_equal_cells_of_the_window(contract):
+    """A window of 240 µs in 240 cells; busy 10..12.5 by two streams, 2 µs of it by both: once each."""
+    micro = [op("x", 0, 240), kernel("a", 10, 2.5), kernel("b", 10.5, 2, stream=8)]
+    (line,) = contract(micro)["timeline"]
+    assert (line["device"], line["start_us"], line["cell_us"], len(line["cells"])) == (0, 0, 1, 240)
+    busy = {i: cell for i, cell in enumerate(line["cells"]) if cell}
+    assert busy == {10: {"busy": 1}, 11: {"busy": 1}, 12: {"busy": 0.5}}
+
+
+def test_one_device_is_a_detail_beside_its_picture_and_several_are_not(report):
+    def section(events):
+        return next(s for s in report(events).sections if s.key == "devices")
+
+    one, other = kernel("a", 0, 10), kernel("b", 0, 10, device=1)
+    assert section([one]).detail
+    assert not section([one, other]).detail
+
+
+def test_without_device_work_the_section_says_so(report):
+    (section,) = (s for s in report([op("x", 0, 10)]).sections if s.key == "devices")
+    assert [type(block) for block in section.blocks] == [Note]
+    assert not section.detail
+
+
 # -- gaps --------------------------------------------------------------------------------------------------------
 
 
@@ -115,6 +140,43 @@ def test_a_gap_before_unlinked_work_has_no_thread(contract):
 def test_a_thread_is_named_where_the_trace_names_it(contract):
     name = {"ph": "M", "name": "thread_name", "pid": 100, "tid": 1, "ts": 0, "args": {"name": "main thread"}}
     assert contract([*two_gaps(), name])["gaps"]["longest"][0]["thread"] == "main thread"
+
+
+def test_gaps_by_length_are_all_of_them(contract):
+    """10..100 is of tens of µs, 110..114 is short; 124..2124 is long: 2000 of 2094 µs idle."""
+    found = contract([*two_gaps(), kernel("d", 2124, 10)])
+    rows = [tuple(row.values()) for row in found["gaps"]["by_length"]]
+    assert rows == [
+        ("over 1 ms", 1, 2000, 2000 / 2094, 2000, 2000),
+        ("10 µs – 1 ms", 1, 90, 90 / 2094, 90, 90),
+        ("under 10 µs", 1, 4, 4 / 2094, 4, 4),
+    ]
+    assert sum(row[1] for row in rows) == found["devices"][0]["gaps"]
+
+
+def shown(report, events, title):
+    (section,) = (s for s in report(events).sections if s.key == "gaps")
+    return next(block for block in section.blocks if block.title == title).shown(10)
+
+
+def test_the_cause_of_most_of_a_gap_is_shown_with_its_share(report):
+    """85 of 90 µs; the short gap has one cause alone."""
+    rows = shown(report, two_gaps(), "Longest gaps")
+    assert [row[2] for row in rows] == ["dispatch 94.4%", "device turnaround"]
+
+
+def test_causes_of_several_devices_say_which_and_share_the_idle_time_of_all(report):
+    """Unlinked: 30 µs on device 0, 10 on device 1."""
+    micro = [kernel("a", 0, 10), kernel("b", 40, 10), kernel("a", 0, 10, device=1), kernel("b", 20, 10, device=1)]
+    rows = shown(report, micro, "Idle time by cause")
+    assert [row[:3] for row in rows] == [("unlinked (GPU 0)", 30_000, 0.75), ("unlinked (GPU 1)", 10_000, 0.25)]
+
+
+def test_the_longest_gaps_that_are_shown_do_not_pass_for_all(report):
+    """Seven gaps: all in the report, five in the table, which does not count the rest as if they were all."""
+    micro = [kernel("k", 100 * i, 10) for i in range(8)]
+    assert len(report(micro).contract["gaps"]["longest"]) == 7
+    assert len(shown(report, micro, "Longest gaps")) == 5
 
 
 # -- kernels -------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from analyzer.analyses.operators import analyze
 from tests.micro import BUFFER, LOADING, annotation, call, kernel, launch, memcpy, op, overhead
 
 
@@ -187,3 +188,11 @@ def test_a_call_inside_a_synchronize_does_not_shorten_the_wait(operators):
     """cudaStreamSynchronize [10, 89] with a launch [80, 84] inside holds the host for all of its 79 µs."""
     micro = [op("aten::item", 0, 100), call("cudaStreamSynchronize", 10, 79), call("cudaLaunchKernel", 80, 4)]
     assert figures(operators(micro)["aten::item"], "wait", "tax") == (79, 21)
+
+
+def test_the_share_of_the_tax_is_of_all_operators_however_many_are_shown(chains):
+    """30, 60 and 10 µs of 100."""
+    found = analyze(chains([op("a", 0, 30), op("b", 100, 60), op("c", 200, 10)]))
+    (table,) = found.blocks()
+    share = [c.column.title for c in table.columns].index("of tax")
+    assert [row[share] for row in table.shown(2)] == [0.6, 0.3]

@@ -90,11 +90,12 @@ def test_a_budget_is_made_checked_and_broken(here: Path) -> None:
     assert run("check", "--init", RUN, "-o", "budget.toml", "--force")[0] == 0
     code, out, _ = run("check", RUN, "--budget", "budget.toml")
     assert code == 0
-    assert "limits hold" in out
+    assert re.search(r"^HOLDS +all of \d+ limits hold$", out, re.M)
     Path("budget.toml").write_text(text.replace("launches.per_step.max = 157", "launches.per_step.max = 100"))
     code, out, _ = run("check", RUN, "--budget", "budget.toml")
     assert code == 1
-    assert re.search(r"^BROKEN +launches\.per_step +149 +max 100$", out, re.M)
+    assert re.search(r"^BROKEN +1 of \d+ limits broken$", out, re.M)
+    assert re.search(r"^broken +launches\.per_step +149 +max 100 +over by 49 \(49\.0%\)$", out, re.M)
     assert "→ tracecli analyze" in out
 
 
@@ -133,11 +134,12 @@ def test_a_saved_report_and_a_baseline_beside_the_budget(here: Path, report: Pat
         ("[limits\n", None, "malformed TOML"),
         ("", None, "limits nothing"),
         ("limits.launchs.per_step.max = 3", None, "did you mean launches.per_step"),
-        ("limits.launches.per_step.max = 300", "", "is empty"),
-        ("limits.launches.per_step.max = 300", "{}", "is empty"),
-        ("limits.launches.per_step.max = 300", "[1]", "no report of tracecli"),
-        ("limits.launches.per_step.max = 300", "{", "no JSON report"),
-        ("baseline = 'gone.json'\nlimits.launches.per_step.max = 300", None, "no such report"),
+        ("limits.launches.per_step.max = 300", "", "a baseline is a saved report"),
+        ("limits.launches.per_step.max = 300", "{}", "a baseline is a saved report"),
+        ("limits.launches.per_step.max = 300", "[1]", "a baseline is a saved report"),
+        ("limits.launches.per_step.max = 300", '{"schema_version": 2,', "damaged"),
+        ("limits.launches.per_step.max = 300", '{"schema_version": 1}', "of schema version 1; this tool reads 2"),
+        ("baseline = 'gone.json'\nlimits.launches.per_step.max = 300", None, "a baseline is a saved report"),
     ],
 )
 def test_mistakes_exit_with_2(here: Path, report: Path, budget: str, baseline: str | None, said: str) -> None:

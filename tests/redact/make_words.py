@@ -24,7 +24,17 @@ from analyzer.redact.words import FILE, parts
 
 PACKAGES = ("torch", "torchvision", "triton", "transformers", "diffusers", "accelerate", "peft", "timm", "lightning",
             "functorch", "torchgen", "sympy", "networkx")  # fmt: skip
-STANDARD = ("asyncio", "concurrent", "multiprocessing", "importlib", "collections", "logging", "json", "unittest", "ctypes")
+STANDARD = (
+    "asyncio",
+    "concurrent",
+    "multiprocessing",
+    "importlib",
+    "collections",
+    "logging",
+    "json",
+    "unittest",
+    "ctypes",
+)
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 #: Categories in which our recordings hold names of frameworks, and none of ours.
 RECORDED = ("kernel", "cpu_op", "cuda_runtime", "cuda_driver", "gpu_memcpy", "gpu_memset", "overhead")

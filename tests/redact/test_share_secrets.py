@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from analyzer.redact.identity import KINDS, Learned, Scrubber
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.redact.identity import KINDS, Learned, Scrubber
 from analyzer.redact.part import Selection
 from analyzer.redact.share import share
 from analyzer.sources.kineto.read import read

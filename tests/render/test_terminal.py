@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
 
-from analyzer.model import Column, Section, Table, Unit
-from analyzer.render import terminal
-from tests.render.samples import HOSTILE, hard, of_micro_trace
+from analyzer.render import Options, render
+from analyzer.report.blocks import Metric, Note, Section, Table
+from analyzer.report.columns import Unit
+from analyzer.report.document import Findings, Report
+from analyzer.report.results import Results
+from tests.render.samples import HOSTILE, columns, hard, of_micro_trace, shaped
 
 WIDTHS = (60, 80, 110, 200)
 SECTIONS = (
@@ -21,14 +23,16 @@ CODES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def plain(report, width=110, **options):
-    return terminal.render(report, width=width, color=False, **options)
+    return render(report, "terminal", Options(width=width, **{"only": ("all",), **options})).decode()
 
 
-def shown(report, section, width=110):
+def shown(report, section, width=110, top=10):
     """The lines of one section, without what stands before and after it."""
-    bare = plain(replace(report, sections=(), findings=()), width)
+    silent = Report(report.kind, Results(r for r in report.results if not isinstance(r, Findings)))
+    head = report.headline
+    bare = plain(shaped(silent, headline=head, sections=()), width)
     cut = bare.index("\nTrust")
-    whole = plain(replace(report, sections=(section,), findings=()), width)
+    whole = plain(shaped(silent, headline=head, sections=(section,)), width, top=top)
     assert whole.startswith(bare[:cut])
     assert whole.endswith(bare[cut:])
     return whole[cut : len(whole) - len(bare) + cut]
@@ -56,7 +60,7 @@ def test_the_frame_of_the_page_looks_like_its_snapshot(tmp_path, snapshot):
 def test_a_narrow_page_looks_like_its_snapshot(tmp_path, snapshot):
     report = of_micro_trace(tmp_path)
     wanted = [s for s in report.sections if s.key in ("gaps", "operators", "kernels")]
-    snapshot("narrow", plain(replace(report, sections=wanted), 60))
+    snapshot("narrow", plain(shaped(report, headline=report.headline, sections=wanted), 60))
 
 
 # -- width ---------------------------------------------------------------------------------------------------
@@ -79,27 +83,45 @@ def test_no_line_is_wider_than_the_terminal(tmp_path, sample, width):
 def test_the_next_command_keeps_its_length():
     lines = plain(hard(), 60).splitlines()
     assert any(line.startswith("Next") for line in lines)
-    assert "tracecli analyze some folder/[/foo]\\x1b[31m.json --only all" in "\n".join(lines)
+    assert "tracecli analyze 'some folder/[/foo]\\x1b[31m.json' --only all" in "\n".join(lines)
 
 
 def test_columns_stand_under_their_titles(tmp_path):
     """Numbers end where their title ends."""
-    columns = (Column("name", Unit.NAME), Column("calls", Unit.COUNT), Column("time", Unit.NS))
-    table = Table("Things", columns, (("short", 1, 10**6), ("a much longer name", 123_456, 5)))
-    title, _, *rows = shown(of_micro_trace(tmp_path), Section("x", "X", tables=(table,))).strip("\n").splitlines()
+    titles = columns(("name", Unit.NAME), ("calls", Unit.COUNT), ("time", Unit.NS))
+    table = Table("Things", titles, (("short", 1, 10**6), ("a much longer name", 123_456, 5)))
+    title, _, *rows = shown(of_micro_trace(tmp_path), Section("x", "X", (table,))).strip("\n").splitlines()
     for word, texts in (("calls", ("1", "123,456")), ("time", ("1.00 ms", "5 ns"))):
         end = title.index(word) + len(word)
         assert [row[:end].rsplit("  ", 1)[-1].strip() for row in rows] == list(texts)
 
 
 def test_hidden_rows_are_counted_and_the_option_that_shows_them_is_named(tmp_path):
-    table = Table("Things", (Column("name", Unit.NAME),), (("a",), ("b",)), hidden=77)
-    assert "77 more; --top 79 shows all" in shown(of_micro_trace(tmp_path), Section("x", "X", tables=(table,)))
+    rows = tuple((f"row{i}",) for i in range(79))
+    table = Table("Things", columns(("name", Unit.NAME)), rows)
+    text = shown(of_micro_trace(tmp_path), Section("x", "X", (table,)), top=2)
+    assert "77 more; --top 79 shows all" in text
+    assert [line for line in text.splitlines() if line.startswith("row")] == ["row0", "row1"]
+
+
+def test_a_table_of_a_fixed_length_names_no_option_that_would_not_help(tmp_path):
+    table = Table("Things", columns(("name", Unit.NAME)), tuple((f"n{i}",) for i in range(9)), most=3)
+    text = shown(of_micro_trace(tmp_path), Section("x", "X", (table,)), top=100)
+    assert "6 more" in text
+    assert "--top" not in text
+
+
+def test_blocks_stand_in_their_order(tmp_path):
+    table = Table("Things", columns(("name", Unit.NAME)), (("row",),))
+    blocks = (Note("first"), Metric("second", 1, Unit.COUNT), table, Note("last"))
+    text = shown(of_micro_trace(tmp_path), Section("x", "The title", blocks))
+    places = [text.index(word) for word in ("The title", "first", "second", "Things", "row", "last")]
+    assert places == sorted(places)
 
 
 def test_what_is_not_known_is_not_shown_as_nothing(tmp_path):
-    table = Table("Things", (Column("name", Unit.NAME), Column("time", Unit.NS)), (("a", None), ("b", 0)))
-    lines = shown(of_micro_trace(tmp_path), Section("x", "X", tables=(table,))).splitlines()
+    table = Table("Things", columns(("name", Unit.NAME), ("time", Unit.NS)), (("a", None), ("b", 0)))
+    lines = shown(of_micro_trace(tmp_path), Section("x", "X", (table,))).splitlines()
     assert [line.split() for line in lines if line.startswith(("a", "b"))] == [["a", "n/a"], ["b", "0", "ns"]]
 
 
@@ -113,8 +135,8 @@ def test_no_control_character_of_a_name_reaches_the_terminal(width):
 
 
 def test_a_name_that_looks_like_markup_is_shown_as_it_is(tmp_path):
-    table = Table("Things", (Column("name", Unit.NAME),), tuple((h,) for h in HOSTILE))
-    text = shown(of_micro_trace(tmp_path), Section("x", "X", tables=(table,)))
+    table = Table("Things", columns(("name", Unit.NAME)), tuple((h,) for h in HOSTILE))
+    text = shown(of_micro_trace(tmp_path), Section("x", "X", (table,)), top=len(HOSTILE))
     for expected in ("[/foo] [bold red]x[/]", "\\x1b[31mred\\x1b[0m", "<script>alert(1)</script>", "abc\\u202edcba",
                      "two\\nlines\\r\\n# title", ":smile: @someone"):  # fmt: skip
         assert expected in text
@@ -122,7 +144,7 @@ def test_a_name_that_looks_like_markup_is_shown_as_it_is(tmp_path):
 
 def test_colour_adds_codes_and_nothing_else():
     """Without its colour codes the coloured page is the plain one."""
-    coloured = terminal.render(hard(), width=110, color=True)
+    coloured = plain(hard(), color=True)
     assert CODES.search(coloured)
     assert CODES.sub("", coloured) == plain(hard())
 
@@ -136,7 +158,7 @@ def test_without_colour_there_is_no_code(tmp_path):
 
 @pytest.mark.parametrize("color", [False, True])
 def test_the_fallback_is_pure_ascii(color):
-    assert terminal.render(hard(), width=110, color=color, ascii_only=True).isascii()
+    assert plain(hard(), color=color, ascii_only=True).isascii()
 
 
 def test_the_fallback_keeps_the_picture_and_the_rules(tmp_path):

@@ -1,0 +1,88 @@
+"""Matrix products and convolutions by number format and by the units that compute them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, ClassVar
+
+import polars as pl
+
+from analyzer.events.schema import Cat
+from analyzer.index import exposure
+from analyzer.index.build import Chains
+from analyzer.index.kernel_names import decode
+from analyzer.report.columns import Count, Ns, Row, Text, column
+from analyzer.report.results import Result
+
+ORDER = 53
+
+#: Tensor cores take TF32 from this compute capability on.
+AMPERE = 8
+_NEW = re.compile("ampere|sm80|sm86|sm89|sm90|sm100|cutlass_80|cutlass3x_sm90")
+#: Products with a vector are bound by memory: tensor cores would not speed them up.
+_VECTOR = re.compile(r"(?i)gemv|dot_kernel|reduce|gemmk1|gemmSN")
+
+
+class Product(Row, frozen=True, kw_only=True):
+    """Products of one format on one kind of unit."""
+
+    IDENTITY: ClassVar[str] = "precision"
+
+    precision: Annotated[Text | None, column("format", "of the inputs, as the kernels' names say; null: they do not")]
+    tensor_cores: Annotated[bool | None, column("tensor cores", "matrix units of any vendor; null: names do not say")]
+    could_use_tensor_cores: Annotated[
+        bool, column("could", "matrices, not vectors, on a device whose tensor cores take fp32 as TF32")
+    ]
+    events: Annotated[Count, column("events", "kernels")]
+    device_ns: Annotated[Ns, column("device", "time in which one ran, each moment once")]
+    kernels: Annotated[tuple[str, ...], column("", "names, as in `kernels`, the most device time first")]
+
+
+class Products(Result, frozen=True, kw_only=True):
+    """The most device time first."""
+
+    products: tuple[Product, ...]
+
+
+def analyze(chains: Chains) -> Products:
+    capable = any(_major(d.get("computeMajor")) >= AMPERE for d in chains.trace.header.devices)
+    work = chains.device.filter(pl.col("cat") == int(Cat.KERNEL))
+    ids = work["name"].unique()
+    decoded = [(text, decode(text)) for text in chains.text(ids)]
+    names = pl.DataFrame(
+        {
+            "name": ids,
+            "text": [text for text, _ in decoded],
+            "product": [d.kind in ("gemm", "convolution") for _, d in decoded],
+            "precision": [d.precision for _, d in decoded],
+            "tensor_cores": [d.tensor_cores for _, d in decoded],
+            "could": [bool((capable or _NEW.search(text)) and not _VECTOR.search(text)) for text, _ in decoded],
+        },
+        schema_overrides={
+            "text": pl.String,
+            "product": pl.Boolean,
+            "precision": pl.String,
+            "tensor_cores": pl.Boolean,
+            "could": pl.Boolean,
+        },
+    ).filter("product")
+    mine = work.join(names, on="name", maintain_order="left")
+    key = ["precision", "tensor_cores", "could"]
+    rows = []
+    for (precision, tensor_cores, could), some in mine.group_by(key, maintain_order=True):
+        largest = some.group_by("text").agg(pl.col("dur").sum()).sort("dur", "text", descending=[True, False])
+        rows.append(
+            Product(
+                precision=precision,
+                tensor_cores=tensor_cores,
+                could_use_tensor_cores=could,
+                events=some.height,
+                device_ns=int(exposure.once(some).sum()),
+                kernels=tuple(largest["text"].to_list()),
+            )
+        )
+    return Products(products=tuple(sorted(rows, key=lambda row: -row.device_ns)))
+
+
+def _major(value: object) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,53 @@
+"""What kind of program it is, as names in the trace tell: what advice fits depends on it."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from analyzer.index.build import Chains
+from analyzer.report.columns import Name, Row, Text, column
+from analyzer.report.results import Result
+
+ORDER = 5
+
+_TRAINING = r"^autograd::engine::|Backward0$"
+_DATA_PARALLEL = r"DistributedDataParallel"
+_READS = r"^aten::(?:item|nonzero)$"
+#: Dynamo names the functions it resumes in.
+_RESUME = r"torch_dynamo_resume_in_([\w.<>]+?)_at_(\d+)"
+
+
+class Resumed(Row, frozen=True, kw_only=True):
+    """Where a compiled function goes on after a graph break."""
+
+    IDENTITY: ClassVar[str] = "function"
+
+    function: Annotated[Name, column("function", "the user's function")]
+    line: Annotated[Text, column("line", "of the function, that it resumes at")]
+
+
+class Program(Row, frozen=True, kw_only=True):
+    IDENTITY: ClassVar[str] = "training"
+
+    training: Annotated[bool, column("training", "it runs backward")]
+    data_parallel: Annotated[bool, column("data parallel", "DistributedDataParallel is there")]
+    reads_values: Annotated[bool, column("reads values", "it reads values or sizes back: item, nonzero")]
+    resumes: Annotated[tuple[Resumed, ...], column("", "graph breaks; empty also without Python stacks")]
+
+
+class Traits(Result, frozen=True, kw_only=True):
+    traits: Program
+
+
+def analyze(chains: Chains) -> Traits:
+    names = chains.trace.names
+    found = names.str.extract_groups(_RESUME).struct
+    places = {(f, line) for f, line in zip(found[0].to_list(), found[1].to_list(), strict=True) if f}
+    return Traits(
+        traits=Program(
+            training=bool(names.str.contains(_TRAINING).any()),
+            data_parallel=bool(names.str.contains(_DATA_PARALLEL).any()),
+            reads_values=bool(names.str.contains(_READS).any()),
+            resumes=tuple(Resumed(function=function, line=line) for function, line in sorted(places)),
+        )
+    )

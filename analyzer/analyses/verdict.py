@@ -1,0 +1,119 @@
+"""The window, the verdict, and how far the figures can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar
+
+from analyzer import units
+from analyzer.index.bound import Bound
+from analyzer.index.build import Chains
+from analyzer.report.blocks import Block, cells, table
+from analyzer.report.columns import Count, Name, Ns, Row, Share, Text, Unit, column
+from analyzer.report.results import Result
+
+ORDER = 0
+
+
+class Window(Row, frozen=True, kw_only=True):
+    """From the first host or device event to the last, less the profiler's own tail; null: no events."""
+
+    start_ns: Annotated[Ns | None, column("", "from the first event")]
+    end_ns: Annotated[Ns | None, column("", "from the first event")]
+    duration_ns: Annotated[Ns | None, column("", "end less start")]
+
+
+class Part(Row, frozen=True, kw_only=True):
+    """One part of the window."""
+
+    IDENTITY: ClassVar[str] = "part"
+
+    part: Annotated[Name, column("", "what the device did, or waited for")]
+    ns: Annotated[Ns, column("time", "device time, all devices together", bar=True)]
+    share: Annotated[Share, column("of window", "of all parts together")]
+
+
+class Judgement(Row, frozen=True, kw_only=True):
+    """What bounds the window, and the parts that say so."""
+
+    bound: Annotated[Bound, column("", "the part that holds most of the window, if one does")]
+    reason: Annotated[Text, column("", "a sentence with its figures")]
+    figures: Annotated[Mapping[str, float], column("", "device time in µs by part")]
+    parts: tuple[Part, ...]  # largest first; none where there was no device work to judge
+
+
+class Trust(Row, frozen=True, kw_only=True):
+    """What the figures rest on."""
+
+    linked: Annotated[Count, column("", "device events with their launch call")]
+    unlinked: Annotated[Count, column("", "device events without: launched before recording, or no launch record")]
+    clock_skewed: Annotated[Count, column("", "linked device events that start before their launch call")]
+    linked_share: Annotated[Share | None, column("", "linked of all device events; null: there are none")]
+    profiler_ns: Annotated[Ns, column("", "the profiler's own work")]
+    python_stacks: Annotated[bool, column("", "Python frames were recorded, which inflates CPU times")]
+    idle_reliable: Annotated[
+        bool | None, column("", "every launch has its device record, so that idle is idle; null: no device events")
+    ]
+
+
+class Verdict(Result, frozen=True, kw_only=True):
+    SECTION = "verdict"
+    TITLE = "What bounds it"
+    DETAIL = True
+
+    window: Window
+    verdict: Judgement
+    trust: Trust
+
+    def trusted(self) -> tuple[str, ...]:
+        """Sentences: what is linked, what is skewed, what the profiler itself took."""
+        t = self.trust
+        total = t.linked + t.unlinked
+        said = [f"{t.linked:,} of {total:,} device events linked to a launch" if total else "no device events"]
+        if t.unlinked:
+            said.append(f"{t.unlinked:,} launched before recording, or without a launch record")
+        if t.clock_skewed:
+            said.append(f"{t.clock_skewed:,} start before their launch (clock skew)")
+        if t.profiler_ns:
+            said.append(f"the profiler's own work took {units.duration(t.profiler_ns)}")
+        if t.python_stacks:
+            said.append("Python stacks on: CPU times are inflated by the profiler itself")
+        return tuple(said)
+
+    def blocks(self) -> Iterator[Block]:
+        """How the verdict came about: each part of the device's time in the window."""
+        if parts := [p for p in self.verdict.parts if p.ns]:
+            part = cells("part", Unit.TEXT, lambda p: p.part.replace("_", " "))
+            yield table("Device time in the window", Part, parts, part, "ns", "share")
+
+
+def analyze(chains: Chains) -> Verdict:
+    found, window = chains.verdict, chains.window
+    linked, events = int(chains.device["launch"].is_not_null().sum()), chains.device.height
+    parts = {part.replace(" ", "_"): ns for part, ns in found.parts.items()}
+    total = sum(parts.values())
+    return Verdict(
+        window=Window(
+            start_ns=window.start if window else None,
+            end_ns=window.end if window else None,
+            duration_ns=window.duration if window else None,
+        ),
+        verdict=Judgement(
+            bound=found.bound,
+            reason=found.reason,
+            figures={f"{part}_us": ns / 1000 for part, ns in parts.items()},
+            parts=tuple(
+                Part(part=part, ns=ns, share=ns / total if total else 0.0)
+                for part, ns in sorted(parts.items(), key=lambda x: -x[1])
+            ),
+        ),
+        trust=Trust(
+            linked=linked,
+            unlinked=events - linked,
+            clock_skewed=chains.skewed,
+            linked_share=linked / events if events else None,
+            profiler_ns=int((chains.profiler_busy["end"] - chains.profiler_busy["ts"]).sum()),
+            python_stacks=chains.frames.height > 0,
+            idle_reliable=not chains.unrecorded.any() if events else None,
+        ),
+    )
