@@ -14,24 +14,27 @@ from collections.abc import Callable, Collection, Mapping
 
 from analyzer.index.kernel_names import decode
 from analyzer.index.vocabulary import CALLS, FRAMES, ROLES, SYNCHRONOUS_COPY, classify, matches
-from analyzer.redact.words import _PART, known, machine, public, words
+from analyzer.redact.words import _PART, PACKAGES, known, machine, public, words
 
 #: What a name is of -> the word that stands for it where it is not known.
 WORDS = {"op": "op", "kernel": "kernel", "call": "call", "annotation": "fn", "frame": "fn", "module": "module",
          "group": "group", "text": "name"}  # fmt: skip
 _MOST = 1 << 16
+#: Letters of a name whose class is looked for; C++ writes some of a few thousand.
+_LONGEST = 1 << 14
 
+# What may begin anywhere in a run must not: a long run would be looked at again from each of its letters.
 _PIECE = re.compile(
     r"""(?xi)
     (?P<url> (?<![a-z0-9+.-]) (?!file:) [a-z][a-z0-9+.-]* :// [^\s"<>|]+ )
-  | (?P<account> (?<![\w.+@-]) [\w.+'-]+ @ \w [^\s",;()<>\[\]]* )
+  | (?P<account> (?<![\w.+@'-]) [\w.+'-]+ @ \w [^\s",;()<>\[\]]* )
   | (?P<setting> (?<![\w]) (?-i:[A-Z][A-Z0-9_]{2,}) = [^\s;,&"]+ )
-  | (?P<path> (?: (?<![\w]) [a-z]: (?=[/\\]) )? [^\s"<>|,;:()=]* [/\\] [^\s"<>|,;:()]* )
+  | (?P<path> (?: (?<!\w) [a-z]: (?=[/\\]) | (?<![^\s"<>|,;:()=]) [^\s"<>|,;:()=/\\]* ) [/\\] [^\s"<>|,;:()]* )
   | (?P<mac> (?<![0-9a-f]) (?:[0-9a-f]{2}[:-]){5} [0-9a-f]{2} (?![0-9a-f]) )
   | (?P<ipv6> (?<![\w:.]) (?=[0-9a-f:]*\d) [0-9a-f]{0,4} (?: : [0-9a-f]{0,4} ){2,7} (?![\w:]) )
   | (?P<ipv4> (?<!\d) (?<!\d\.) (?:\d{1,3}\.){3} \d{1,3} (?!\d) )
-  | (?P<port> (?<!\w) [a-z][\w-]*\d[\w-]* : \d{2,5} (?!\w) )
-  | (?P<dotted> [\w\u0080-\U0010ffff-]+ (?: \. [\w\u0080-\U0010ffff-]+ )+ )
+  | (?P<port> (?<![\w-]) [a-z] (?=[\w-]{0,62}\d) [\w-]{1,62} : \d{2,5} (?!\w) )
+  | (?P<dotted> (?<![\w\u0080-\U0010ffff.-]) [\w\u0080-\U0010ffff-]+ (?: \. [\w\u0080-\U0010ffff-]+ )+ )
   | (?P<word> [\w\u0080-\U0010ffff]+ )
     """
 )
@@ -103,6 +106,7 @@ _TOP = frozenset(
         "svc",
     ]
 )
+_ADDRESS = re.compile(r"(?<!\d)(?:\d{1,3}\.){3}\d{1,3}(?!\d)")
 _NUMBER = re.compile(r"[-+]?\d[\d.]*(?:[eE][-+]?\d+)?")
 
 
@@ -217,7 +221,7 @@ class Names:
 
     def _kept_class(self, what: str, value: str) -> str:
         new = self._text(what, value)
-        if new == value or class_of(what, new) == class_of(what, value):
+        if new == value or len(value) > _LONGEST or class_of(what, new) == class_of(what, value):
             return new
         return self._with_class(what, value, new)
 
@@ -277,6 +281,8 @@ class Names:
 
     def _dotted(self, value: str) -> str:
         labels = value.split(".")
+        if _ADDRESS.search(value):
+            return self._ipv4(value)
         last = labels[-1].lower()
         country = len(labels) > 2 and last in _COUNTRY
         if _NUMBER.fullmatch(value) or (not country and all(map(known, labels))):
@@ -295,7 +301,9 @@ class Names:
         return value if kind in self.keep else f"{self._word(key)}={self.replaced(kind, kind.removesuffix('s'), inner)}"
 
     def _ipv4(self, value: str) -> str:
-        good = all(int(part) < 256 for part in value.split("."))
+        """An address, and what is glued to it."""
+        found = _ADDRESS.search(value)
+        good = found is not None and all(int(part) < 256 for part in found[0].split("."))
         return self._whole("hosts", "address", value) if good else value
 
     def _ipv6(self, value: str) -> str:
@@ -307,7 +315,7 @@ class Names:
     # -- paths -----------------------------------------------------------------------------------
 
     def _path(self, value: str) -> str:
-        if "paths" in self.keep:
+        if "paths" in self.keep or re.search(r"\w", value) is None:
             return value
         # `0/1`, `forward/backward`: words with a slash between them.
         pieces = re.split(r"[/\\]", value)
@@ -325,6 +333,8 @@ class Names:
         tail = tail.lstrip("/") if inside else tail
         folder, _, file = tail.rpartition("/")
         own = folder.split("/") if folder else []
+        if own and own[0] in PACKAGES and all(map(known, own)):
+            return "/".join([*own, self._file(file)])
         if (inside or not _ABSOLUTE.match(tail)) and all(p and public(p) for p in own):
             if inside:
                 self.removed["paths"] += 1

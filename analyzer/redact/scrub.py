@@ -367,6 +367,8 @@ class Scrubber:
             elif key == "flags":
                 flags = inner if isinstance(inner, dict) else {}
                 out[key] = {self._text(k): self._flag(v) for k, v in flags.items()}
+            elif key == "device" and isinstance(inner, str):
+                out[key] = self._product(inner)
             else:
                 out[key] = self._flag(inner)
         return out

@@ -21,12 +21,12 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
 _FORM = re.compile(
     r"\d{1,6}|\d{1,4}(?:x\d{1,4}){1,4}|v\d{1,2}|(?:sm|gfx|cc)\d{2,4}[a-z]?|[a-z]|(?:[st])?(?:bf16|tf32|f16|f32|f64|f8|s8|u8|s32|i8|"
     r"fp8|fp16|fp32|fp64|e4m3|e5m2|int\d{1,2}|uint\d{1,2}|bfloat16|float16|float32|float64|8|16|32|64)+|[tnc]{2,4}|\d{1,4}(?:ul|u|d|x|b)|"
-    r"[a-z]\d|\d[a-z]|[a-z]{1,2}\d{4,6}|\d{3,4}[a-z]{2,8}|stage\d|(?:h|s|i|d|f)?(?:1688|884|16816|16832|8816)|[cf][a-z2-7]{50,54}",
+    r"[a-z]\d|\d[a-z]|[a-z]{1,2}\d{4,6}|\d{3,4}[a-z]{2,8}|stage\d|(?:h|s|i|d|f)?(?:1688|884|16816|16832|8816)|kd|c10d?|x86|\d{1,2}bits?|[cf][a-z2-7]{50,54}",
 )
 #: Addresses of objects in Python's own texts.
 _ADDRESS = re.compile(r"0x[0-9a-f]{1,16}")
 #: Machines are called by such words and a number.
-_MACHINES = "node|host|gpu|login|worker|server|machine|compute|dgx|nid|cn|hpc|cluster|rack|pod|vm|box|srv|ws|pc|c|n"
+_MACHINES = "node|host|gpu|login|worker|server|machine|compute|dgx|nid|cn|hpc|cluster|rack|pod|vm|box|srv|ws|pc"
 _MACHINE = re.compile(rf"(?i)(?:{_MACHINES})(?:[_-]?[a-z]{{0,2}}[_-]?)?\d{{1,6}}[a-z]?(?:[_-][a-z]?\d+)*")
 #: Folders in which homes and data of a house lie: public words, but a path of them is nobody else's.
 _PLACES = frozenset(
@@ -49,8 +49,13 @@ _PLACES = frozenset(
         "private",
     ]
 )
+#: Packages whose folders are public, whatever they are called.
+PACKAGES = frozenset(
+    "torch torchvision torchaudio torchtitan torchao functorch numpy scipy triton transformers diffusers accelerate peft"
+    " deepspeed lightning xformers flash_attn vllm sglang timm sympy networkx asyncio concurrent multiprocessing".split()
+)
 _NUMBERED = re.compile(r"([A-Za-z]{3,})(\d{1,4}(?:x\d{1,4})*[a-z]?)")
-_MANGLED = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{6,}")
+_MANGLED = re.compile(r"[A-Z]?[a-z]{3,}|(?![EILJSTNKR]+(?![A-Z]))[A-Z]{6,}")
 
 
 def machine(name: str) -> bool:

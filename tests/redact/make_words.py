@@ -4,18 +4,21 @@
 
 Names only: operators (from the dispatcher), files, modules, classes and functions of the packages (parsed,
 never imported, torch apart), identifiers of torch's headers, and the kernels, operators and calls in the
-fixtures, which were recorded from these packages. Split into words; digits are not kept. `SUPPLEMENT` holds
+fixtures, which were recorded from these packages; and the words of `capture`, which stamps what it records. Split into words; digits are not kept. `SUPPLEMENT` holds
 what no package gave: words in the names of files of public repositories (vLLM, SGLang, CUTLASS, NCCL).
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import gzip
 import json
+import os
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -36,10 +39,11 @@ STANDARD = (
     "ctypes",
 )
 FIXTURES = Path(__file__).parents[2] / "fixtures"
+CAPTURE = Path(__file__).parents[2] / "capture"
 #: Categories in which our recordings hold names of frameworks, and none of ours.
 RECORDED = ("kernel", "cpu_op", "cuda_runtime", "cuda_driver", "gpu_memcpy", "gpu_memset", "overhead")
 SUPPLEMENT = """
-dynamo timed codegen nvtx fx autotune torchinductor python ring tree nvls simple cga knob bprop fort aten
+pybind abi gxx libstdcpp cxx dynamo timed codegen nvtx fx autotune torchinductor python ring tree nvls simple cga knob bprop fort aten
 aiter amx ampere attn awq bailing bitsandbytes blackwell blockwise broadcast causal cdna chunked cijk cub cublas cublaslt
 cudagraph cudnn cupti cutedsl cutlass deepep deepgemm deepseek dgrad dijk dispatcher dotprod dsv dual eagle ecopy executor
 fmha flashattn flashinfer flashmla fprop fused gdn gemma gemv gfx gluon gptq gqa grouped hgemm hip hipblas hipblaslt hmma
@@ -64,7 +68,12 @@ def main(python: str) -> None:
         for name in {*names}:
             seen.update({*parts(name)})
     words = {word for word, times in seen.items() if times >= (2 if len(word) > 2 else 40) and 2 <= len(word) <= 24}
-    words |= {*SUPPLEMENT.split()} | {part for name in _fixtures() for part in parts(name) if len(part) > 1}
+    words |= {part for path in CAPTURE.rglob("*.py") for part in parts(path.read_text("utf-8")) if 2 < len(part) <= 24}
+    words |= (
+        {*SUPPLEMENT.split()}
+        | {part for name in _standard() for part in parts(name) if 1 < len(part) <= 24}
+        | {part for name in _fixtures() for part in parts(name) if len(part) > 1}
+    )
     versions = ", ".join(p.name.removesuffix(".dist-info") for p in sorted(Path(folder).glob("*.dist-info")))
     head = f"# made by tests/redact/make_words.py from torch {version} and {versions}; {len(words)} words\n"
     FILE.write_bytes(gzip.compress((head + "\n".join(sorted(words)) + "\n").encode(), 9, mtime=0))
@@ -86,6 +95,8 @@ def _standard() -> Iterator[str]:
     for name in STANDARD:
         for path in (library / name).rglob("*.py"):
             yield from _defined(path)
+    for of in (str, bytes, int, float, list, dict, set, tuple, object, type, os, time, sys, builtins, BaseException):
+        yield from dir(of)
     for path in library.glob("*.py"):
         yield from _defined(path)
 
