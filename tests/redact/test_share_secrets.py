@@ -88,7 +88,7 @@ def occurs(secret: str, text: bytes) -> bool:
     """Whether a secret stands in the text: raw, as JSON escapes it, or as a key or value once parsed."""
     spellings = {secret, json.dumps(secret)[1:-1], secret.replace("\\", "\\\\"), secret.lower(), secret.upper()}
     plain = text.decode()
-    return any(s in plain for s in spellings) or any(s in json.dumps(json.loads(plain), ensure_ascii=False) for s in spellings)  # fmt: skip # noqa: E501
+    return any(s in plain for s in spellings) or any(s in json.dumps(json.loads(plain), ensure_ascii=False) for s in spellings)  # fmt: skip
 
 
 @settings(max_examples=250)
@@ -227,7 +227,7 @@ def test_what_lists_let_through_is_gone(leak: str) -> None:
             '{"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": '
             + escaped
             + ', "pid": 1, "tid": 1, "ts": 0, "dur": 9}]}'
-        )  # noqa: E501
+        )
         share(path, target)
         assert LEFT.search(target.read_text()) is None
 
