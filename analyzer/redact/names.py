@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
-from analyzer.index.kernel_names import decode
+from analyzer.index.kernel_names import Decoded, decode
 from analyzer.index.vocabulary import CALLS, FRAMES, ROLES, SYNCHRONOUS_COPY, classify, matches
 from analyzer.redact.words import _PART, PACKAGES, known, machine, public, words
 
@@ -135,6 +135,18 @@ _CLASSES: Mapping[str, tuple[str, ...]] = {
 _ROLE_WORDS = ("dataloader", "all_reduce", "CompiledFxGraph", "inductor_compile", "Torch-Compiled Region: ")
 
 
+def _candidates(what: str, wanted: object) -> Iterator[str]:
+    """Words that may carry a class, the plain ones first."""
+    plain = (*_CLASSES.get(what, _ROLE_WORDS), "")
+    yield from plain
+    if isinstance(wanted, Decoded) and wanted.kind in ("gemm", "convolution", "attention"):
+        tile = "" if wanted.tile is None else f"_MT{wanted.tile}" if wanted.tile.count("x") == 2 else f"_{wanted.tile}"
+        for word in plain:
+            for precision in ("", "_f16", "_bf16", "_tf32", "_fp32", "_fp64", "_fp8", "_int8", "_nvfp4", "_c64"):
+                for cores in ("", "_tensorop", "_simt"):
+                    yield f"{word}{precision}{cores}{tile}"
+
+
 class Words:
     """Stable words for names: equal names get equal words, numbered in the order in which they come.
 
@@ -235,7 +247,7 @@ class Names:
             self._soft = False
         if class_of(what, soft) == wanted:
             return soft
-        for word in (*_CLASSES.get(what, _ROLE_WORDS), ""):
+        for word in _candidates(what, wanted):
             for candidate in (
                 f"{word}_{new}",
                 f"{word} {new}",

@@ -34,7 +34,7 @@ KINDS = {
 }
 _CACHE = 1 << 16
 _PRODUCTS = re.compile(
-    r"[A-Z]{1,3}\d{1,4}[A-Z]{0,2}|\d{1,4}GB|HBM\d?e?|SXM\d?|PCIe|NVL\d*|RTX|GTX|Ti|GPU|NVIDIA|AMD|TPU|[a-z]"
+    r"[A-Z]{1,3}\d{1,4}[A-Z]{0,2}|\d{1,4}GB|HBM\d?e?|SXM\d?|PCIe|NVL\d*|RTX|GTX|Ti|GPU|NVIDIA|AMD|Instinct|Radeon|GeForce|Tesla|Quadro|Intel|Arc|TPU|[a-z]"
 )
 
 
