@@ -20,9 +20,10 @@ from typing import Any
 
 import orjson
 
+from analyzer.events.builder import NULL
 from analyzer.events.schema import Cat
 from analyzer.sources.kineto import dialects
-from analyzer.sources.kineto.numbers import NULL, spell, to_id, to_ns
+from analyzer.sources.kineto.numbers import spell, to_id, to_ns
 from analyzer.sources.limits import EXACT_US, MAX_DURATION_NS, MAX_US
 
 Event = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Columns of many blocks to the frames of a `Trace`.
+"""Columns of many blocks to the events of one trace.
 
 Everything here is a whole-column operation, except for what only odd producers write: pairs of
 `B`/`E`, and the flows that link a legacy trace.
@@ -12,21 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from analyzer.events.schema import COLLECTIVES, CONFIGS, DEVICE, HOST, INPUTS, MEMORY, THREADS, Cat
+from analyzer.events.builder import NULL, EventsBuilder
+from analyzer.events.schema import COLLECTIVES, Cat
 from analyzer.sources.kineto import dialects
 from analyzer.sources.kineto.decode import FLOAT_US, INT_US, OPEN
-from analyzer.sources.kineto.numbers import NULL, to_id
+from analyzer.sources.kineto.numbers import to_id
 from analyzer.sources.limits import MAX_DISTANCE_NS
 from analyzer.sources.notes import Notes
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    import polars as pl
 
     Ints = npt.NDArray[np.int64]
-
-_META = ("process_name", "thread_name", "process_labels")
 
 
 @dataclass(slots=True)
@@ -45,32 +43,6 @@ class Origin:
         self.collectives += result.pop("new_collectives")
         self.configs += result.pop("new_configs")
         self.threads += [(pid, tid) for pid, tid in result.pop("new_threads")]
-
-
-@dataclass(slots=True)
-class _Tables:
-    """What was interned, over all parsing processes."""
-
-    names: list[str]
-    inputs: list[str]
-    collectives: list[str]
-    configs: list[str]
-    threads: list[tuple[str, str]]
-
-
-@dataclass(slots=True)
-class Frames:
-    """The frames of a trace, and the absolute time of the first event that is kept."""
-
-    names: pl.Series
-    threads: pl.DataFrame
-    configs: pl.DataFrame
-    inputs: pl.DataFrame
-    collectives: pl.DataFrame
-    host: pl.DataFrame
-    device: pl.DataFrame
-    memory: pl.DataFrame
-    first_ns: int
 
 
 def _global_ids(tables: Sequence[Sequence[Any]]) -> tuple[list[Any], list[npt.NDArray[np.int32]]]:
@@ -137,8 +109,8 @@ class _Blocks:
         return out
 
 
-def build(results: Sequence[tuple[int, dict[str, Any]]], origins: Sequence[Origin], notes: Notes) -> Frames:
-    """Frames of the blocks' results, which are consumed.
+def assemble(results: Sequence[tuple[int, dict[str, Any]]], origins: Sequence[Origin], notes: Notes) -> EventsBuilder:
+    """The events of the blocks' results, which are consumed.
 
     results  (parsing process, result of `BlockParser.result`), in order of the file.
     """
@@ -197,10 +169,6 @@ def build(results: Sequence[tuple[int, dict[str, Any]]], origins: Sequence[Origi
         memory, memory_ts = memory[near_memory], memory_ts[near_memory]
     is_device = kept & (cat >= Cat.KERNEL)
     is_host = kept & (cat <= Cat.OVERHEAD)
-    first_ns = _first(ts, kept, memory_ts)
-    ts -= first_ns
-    memory_ts -= first_ns
-
     host = {
         "cat": cat[is_host],
         "name": name[is_host],
@@ -226,13 +194,12 @@ def build(results: Sequence[tuple[int, dict[str, Any]]], origins: Sequence[Origi
     device_of = np.where(
         (device[work] != NULL) & (np.abs(device[work]) < 1 << 31), device[work], lane_device[work_thread]
     )
-    stream_of = np.where(stream[work] != NULL, stream[work], lane_stream[work_thread])
     devices = {
         "cat": cat[is_device],
         "name": name[is_device],
         "thread": work_thread,
         "device": device_of.astype(np.int32),
-        "stream": stream_of,
+        "stream": np.where(stream[work] != NULL, stream[work], lane_stream[work_thread]),
         "ts": ts[is_device],
         "dur": dur[is_device],
         "correlation": correlation[is_device],
@@ -240,9 +207,29 @@ def build(results: Sequence[tuple[int, dict[str, Any]]], origins: Sequence[Origi
         "bytes": size[work],
         "collective": work_collective[work],
     }
-    del cat, name, thread, ts, dur, correlation, config, device, stream, size
-    tables = _Tables(names, inputs, collectives, configs, threads)
-    return _frames(host, devices, memory, memory_ts, tables, meta, first_ns)
+    builder = EventsBuilder(
+        names,
+        threads,
+        map(_config_row, configs),
+        map(_input_row, inputs),
+        map(_collective_row, collectives),
+    )
+    for (kind, pid, tid), text in meta.items():
+        builder.lane(kind, pid, text, tid)
+    builder.columns("host", host)
+    builder.columns("device", devices)
+    builder.columns(
+        "memory",
+        {
+            "ts": memory_ts,
+            "device_type": _small(memory[:, 0], -1),
+            "device_id": _small(memory[:, 1], -1),
+            "bytes": np.where(memory[:, 2] == NULL, 0, memory[:, 2]),
+            "allocated": memory[:, 3].copy(),
+            "reserved": memory[:, 4].copy(),
+        },
+    )
+    return builder
 
 
 # -- steps -----------------------------------------------------------------------------------
@@ -366,11 +353,6 @@ def _near(
     return near, near_memory
 
 
-def _first(ts: Ints, kept: npt.NDArray[np.bool_], memory_ts: Ints) -> int:
-    starts = [int(times.min()) for times in (ts[kept], memory_ts) if times.size]
-    return min(starts, default=0)
-
-
 def _lane_numbers(threads: Sequence[tuple[str, str]], lanes: dialects.Lanes) -> tuple[Ints, Ints]:
     """Device and stream that a lane's pid and tid stand for, by position of the thread."""
     import numpy as np
@@ -385,107 +367,6 @@ def _lane_numbers(threads: Sequence[tuple[str, str]], lanes: dialects.Lanes) -> 
     return np.array(device, np.int64), np.array(stream, np.int64)
 
 
-def _by_first_use(size: int, *columns: npt.NDArray[np.int32]) -> tuple[Ints, npt.NDArray[np.int32]]:
-    """Renumber positions in order of first use over the columns: (old positions in the new order,
-    old position -> new one, with -1 for those never used).
-
-    Which process met a name first depends on timing; after this, nothing in a frame does.
-    """
-    import numpy as np
-
-    first = np.full(size, np.iinfo(np.int64).max)
-    offset = sum(c.size for c in columns)
-    for column in reversed(columns):
-        offset -= column.size
-        used = np.flatnonzero(column >= 0) if column.size and column.min() < 0 else np.arange(column.size)
-        # Backwards, so that what is written last is the first use.
-        first[column[used[::-1]]] = offset + used[::-1]
-    order = np.argsort(first, kind="stable")
-    order = order[: int((first != np.iinfo(np.int64).max).sum())]
-    new = np.full(size, -1, np.int32)
-    new[order] = np.arange(order.size, dtype=np.int32)
-    return order, new
-
-
-def _taken(values: list[Any], column: str, *frames: dict[str, Any]) -> list[Any]:
-    """The values that a column of some frames holds positions of, in order of first use; renumbers them."""
-    order, new = _by_first_use(len(values), *(frame[column] for frame in frames))
-    for frame in frames:
-        frame[column] = _renumber(frame[column], new)
-    return [values[i] for i in order.tolist()]
-
-
-def _renumber(column: npt.NDArray[np.int32], new: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    import numpy as np
-
-    if not new.size:
-        return column
-    return np.where(column < 0, np.int32(-1), new[column]) if column.size else column
-
-
-def _frames(
-    host: dict[str, Any],
-    device: dict[str, Any],
-    memory: Any,
-    memory_ts: Ints,
-    tables: _Tables,
-    meta: dict[tuple[str, str, str], str],
-    first_ns: int,
-) -> Frames:
-    import numpy as np
-    import polars as pl
-
-    texts = _taken(tables.names, "name", host, device)
-    input_rows = [orjson.loads(text) for text in _taken(tables.inputs, "inputs", host)]
-    collective_rows = [orjson.loads(text) for text in _taken(tables.collectives, "collective", host, device)]
-    config_rows = [_config_row(text) for text in _taken(tables.configs, "config", device)]
-    thread_rows = _taken(tables.threads, "thread", host, device)
-
-    # Shapes are text like names, behind them in the same table.
-    shapes: dict[str, int] = {}
-    positions = [shapes.setdefault(orjson.dumps(row[:2]).decode(), len(texts) + len(shapes)) for row in input_rows]
-    host["shapes"] = np.array([*positions, -1], np.int32)[host["inputs"]]
-    texts += shapes
-
-    for frame, column in ((device, "bytes"), (host, "seq"), (host, "fwd_thread")):
-        frame[column] = pl.Series(frame[column]).replace(NULL, None)
-    typed: Callable[[dict[str, str]], dict[str, Any]] = lambda columns: {  # noqa: E731
-        column: getattr(pl, kind) for column, kind in columns.items()
-    }
-    return Frames(
-        names=pl.Series("names", texts, dtype=pl.String),
-        threads=pl.DataFrame(
-            {
-                "pid": [pid for pid, _ in thread_rows],
-                "tid": [tid for _, tid in thread_rows],
-                "process_name": [meta.get(("process_name", pid, "")) for pid, _ in thread_rows],
-                "thread_name": [meta.get(("thread_name", pid, tid)) for pid, tid in thread_rows],
-                "process_labels": [meta.get(("process_labels", pid, "")) for pid, _ in thread_rows],
-            },
-            schema=typed(THREADS),
-        ),
-        configs=pl.DataFrame(config_rows, schema=typed(CONFIGS), orient="row"),
-        inputs=pl.DataFrame([[_json(v) for v in row] for row in input_rows], schema=typed(INPUTS), orient="row"),
-        collectives=pl.DataFrame(
-            [_collective_row(row) for row in collective_rows], schema=typed(COLLECTIVES), orient="row"
-        ),
-        host=pl.DataFrame(host, schema=typed(HOST)),
-        device=pl.DataFrame(device, schema=typed(DEVICE)),
-        memory=pl.DataFrame(
-            {
-                "ts": memory_ts,
-                "device_type": _small(memory[:, 0], -1),
-                "device_id": _small(memory[:, 1], -1),
-                "bytes": pl.Series(memory[:, 2].copy()).replace(NULL, 0),
-                "allocated": pl.Series(memory[:, 3].copy()).replace(NULL, None),
-                "reserved": pl.Series(memory[:, 4].copy()).replace(NULL, None),
-            },
-            schema=typed(MEMORY),
-        ),
-        first_ns=first_ns,
-    )
-
-
 def _small(column: Ints, otherwise: int) -> npt.NDArray[np.int32]:
     """int64 to int32, with a stand-in for what does not fit."""
     import numpy as np
@@ -493,13 +374,15 @@ def _small(column: Ints, otherwise: int) -> npt.NDArray[np.int32]:
     return np.where(np.abs(column + 1) < 1 << 31, column, otherwise).astype(np.int32)
 
 
-def _json(value: Any) -> str | None:
-    return None if value is None else orjson.dumps(value).decode()
+def _input_row(text: str) -> tuple[str | None, ...]:
+    """A row of INPUTS: each value as JSON."""
+    return tuple(None if value is None else orjson.dumps(value).decode() for value in orjson.loads(text))
 
 
-def _collective_row(values: list[Any]) -> list[int | str | bool | None]:
+def _collective_row(text: str) -> tuple[int | str | bool | None, ...]:
     """A row of COLLECTIVES; a value of another type than its column's is as good as none."""
-    return [_TYPED[kind](value) for kind, value in zip(COLLECTIVES.values(), values, strict=True)]
+    values = zip(COLLECTIVES.values(), orjson.loads(text), strict=True)
+    return tuple(_TYPED[kind](value) for kind, value in values)
 
 
 def _text(value: Any) -> str | None:
@@ -518,7 +401,7 @@ def _flag(value: Any) -> bool | None:
 _TYPED: dict[str, Callable[[Any], int | str | bool | None]] = {"String": _text, "Int64": _number, "Boolean": _flag}
 
 
-def _config_row(text: str) -> list[int | float | None]:
+def _config_row(text: str) -> tuple[int | float | None, ...]:
     """A row of CONFIGS from [grid, block, registers, shared memory, blocks, warps, occupancy]."""
     grid, block, *rest = orjson.loads(text)
     numbers: list[int | float | None] = []
@@ -529,7 +412,7 @@ def _config_row(text: str) -> list[int | float | None]:
     numbers += [
         float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None for value in rest[2:]
     ]
-    return numbers
+    return tuple(numbers)
 
 
 def _whole(value: object) -> int | None:
