@@ -35,7 +35,7 @@ class Region(Row, frozen=True, kw_only=True):
 
     name: Annotated[Name, column("region", "as the profiler wrote it: `frame/version` in newer traces")]
     parent: Annotated[
-        Name | None, column("inside", "the region that it resumes after a graph break, or is called from; null: none")
+        Name | None, column("inside", "region that it resumes after a break, or is called from; null: none", blank=True)
     ]
     calls: Annotated[Count, column("calls", "of it")]
     breaks: Annotated[Count, column("breaks", "regions directly inside it: where its graph breaks")]

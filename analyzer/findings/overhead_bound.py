@@ -7,8 +7,8 @@ What it means
 How it is computed
     Part `dispatch` of the window: idle time of the device in which the host went from launch to launch, inside an
     operator, a compiled region or Python, or between the launch call's return and the kernel's start (up to a
-    millisecond). Pauses, in which the host did something else, are another part (`tracecli explain host-pause`), and
-    so are first use and the allocator. It fires when the verdict is overhead-bound, or when this is a quarter of the
+    millisecond). Pauses, in which the host did something else, are another part, and so are first use and the
+    allocator. It fires when the verdict is overhead-bound, or when this is a quarter of the
     window and the device is not the bottleneck: less is worth tuning, but does not hold the run back. "Up to" is all
     of that idle time: the device's own work stays.
 
