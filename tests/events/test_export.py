@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from analyzer.cli import options
 from analyzer.errors import TraceError
 from analyzer.events import export
 from analyzer.events.schema import DEVICE_WORK, Cat
@@ -121,3 +122,7 @@ def test_a_target_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
         with pytest.raises(TraceError):
             export.write(trace, target)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_line_names_every_frame():
+    assert tuple(export.FRAMES) == options.FRAMES
