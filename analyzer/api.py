@@ -140,6 +140,11 @@ class Frames:
         return self._frame("memory")
 
     @cached_property
+    def collectives(self) -> pl.DataFrame:
+        """What was said of collectives; `collective` of the other frames is the row."""
+        return self._frame("collectives")
+
+    @cached_property
     def events(self) -> pl.DataFrame:
         """Host and device in one frame."""
         return self._frame("events")

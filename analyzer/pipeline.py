@@ -14,6 +14,7 @@ from msgspec import structs
 
 from analyzer import analyses, findings, units
 from analyzer.analyses.devices import Devices
+from analyzer.analyses.recording import Recording
 from analyzer.analyses.trace import TraceFile
 from analyzer.analyses.verdict import Verdict
 from analyzer.events import select
@@ -108,22 +109,22 @@ def headline(results: Results) -> Headline:
         ),
         bound=verdict.verdict.bound,
         reason=verdict.verdict.reason,
-        strips=strips(devices, duration or 0),
-        trust=verdict.trusted(),
+        strips=strips(devices),
+        trust=(*verdict.trusted(), *results[Recording].trusted()),
         path=trace.path,
     )
 
 
-def strips(devices: Devices, window_ns: int) -> tuple[Strip, ...]:
+def strips(devices: Devices) -> tuple[Strip, ...]:
     """One busy and idle picture a device, over the window."""
-    busy = {d.device: d.busy_ns for d in devices.devices}
+    device = {d.device: d for d in devices.devices}
     return tuple(
         Strip(
             f"GPU {line.device}",
-            tuple(sum(cell.values()) for cell in line.cells),
+            line.busy,
             line.cell_ns,
-            busy[line.device],
-            window_ns - busy[line.device],
+            device[line.device].window_busy_ns,
+            device[line.device].window_idle_ns,
         )
         for line in devices.timeline
     )

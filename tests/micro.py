@@ -17,9 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from analyzer import pipeline
+from analyzer.events.builder import EventsBuilder
+from analyzer.events.schema import CATEGORIES, Cat, Trace
 from analyzer.index.build import Chains, build
 from analyzer.report.document import Report
-from analyzer.sources.kineto.read import read
+from analyzer.sources.kineto.header import make_header
+from analyzer.sources.kineto.numbers import to_ns
+from analyzer.sources.notes import Notes
 
 Event = dict[str, Any]
 
@@ -91,6 +95,7 @@ def overhead(name: str, ts: float, dur: float) -> Event:
 
 BUFFER = "Activity Buffer Request"
 LOADING = "Lazy Function Loading"
+QUEUE_FULL = "Command Buffer Full"
 
 
 # -- the device ------------------------------------------------------------------------------------
@@ -207,9 +212,86 @@ def write(path: Path, events: list[Event], *, devices: Any = (H100,), **header: 
     return path
 
 
+def trace_of(path: Path, events: list[Event], *, devices: Any = (H100,), **header: Any) -> Trace:
+    """The events as frames, with no JSON in between; `path` is only a name."""
+    builder = EventsBuilder()
+    for event in events:
+        _add(builder, event)
+    top = {"schemaVersion": 1, "deviceProperties": list(devices), **header}
+    hints = {prefix for prefix in ("hip", "cuda") if any(e["name"].startswith(prefix) for e in events)}
+    notes = Notes()
+    if not events:
+        notes.add("no-events")
+    return builder.build(
+        path=str(path),
+        events=len(events),
+        complete_events=sum(e["ph"] == "X" for e in events),
+        header=make_header(top, hints),
+        warnings=notes.warnings(),
+    )
+
+
+def _add(builder: EventsBuilder, event: Event) -> None:
+    args = event.get("args", {})
+    if event["ph"] == "M":
+        key = "labels" if event["name"] == "process_labels" else "name"
+        tid = str(event["tid"]) if event["name"] == "thread_name" else ""
+        return builder.lane(event["name"], str(event["pid"]), args[key], tid)
+    if event["ph"] == "i":
+        return builder.memory(
+            to_ns(event["ts"]), args["Bytes"], device_type=args["Device Type"], device_id=args["Device Id"],
+            allocated=args.get("Total Allocated"), reserved=args.get("Total Reserved"),
+        )  # fmt: skip
+    cat = CATEGORIES.get(event["cat"]) if event["ph"] == "X" else None
+    if cat is None:
+        return None
+    lane = str(event["pid"]), str(event["tid"])
+    where = (cat, event["name"], lane, to_ns(event["ts"]), to_ns(event["dur"]))
+    collective = _collective(args)
+    if cat < Cat.KERNEL:
+        return builder.host(
+            *where, correlation=args.get("correlation", 0), inputs=_inputs(args), collective=collective,
+            seq=args.get("Sequence number"), fwd_thread=args.get("Fwd thread id"),
+        )  # fmt: skip
+    stream = args.get("stream", event["tid"] if isinstance(event["tid"], int) else -1)
+    return builder.device(
+        *where, device=args.get("device", event["pid"]), stream=stream, correlation=args.get("correlation", 0),
+        config=_config(args), size=args.get("bytes"), collective=collective,
+    )  # fmt: skip
+
+
+def _inputs(args: Event) -> list[str | None] | None:
+    if "Input Dims" not in args:
+        return None
+    values = [args.get(key) for key in ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")]
+    return [None if value is None else json.dumps(value, separators=(",", ":")) for value in values]
+
+
+def _collective(args: Event) -> dict[str, Any] | None:
+    keys = {
+        "name": "Collective name", "group": "Process Group Name", "description": "Process Group Description",
+        "group_size": "Group size", "ranks": "Process Group Ranks", "rank": "Rank", "seq": "Seq", "dtype": "dtype",
+        "in_elements": "In msg nelems", "out_elements": "Out msg nelems",
+    }  # fmt: skip
+    return {column: args.get(key) for column, key in keys.items()} if "Collective name" in args else None
+
+
+def _config(args: Event) -> dict[str, Any] | None:
+    keys = {
+        "registers": "registers per thread", "shared_memory": "shared memory", "blocks_per_sm": "blocks per SM",
+        "warps_per_sm": "warps per SM", "occupancy": "est. achieved occupancy %",
+    }  # fmt: skip
+    config = {column: args.get(key) for column, key in keys.items()}
+    for what in ("grid", "block"):
+        axes = args.get(what)
+        axes = [*(axes if isinstance(axes, list) else []), None, None, None][:3]
+        config |= dict(zip((f"{what}_x", f"{what}_y", f"{what}_z"), axes, strict=True))
+    return config if any(value is not None for value in config.values()) else None
+
+
 def chains_of(path: Path, events: list[Event], **header: Any) -> Chains:
-    return build(read(write(path, events, **header), jobs=1))
+    return build(trace_of(path, events, **header))
 
 
 def report_of(path: Path, events: list[Event], *, only_step: str | None = None, **header: Any) -> Report:
-    return pipeline.run(read(write(path, events, **header), jobs=1), step=only_step)
+    return pipeline.run(trace_of(path, events, **header), step=only_step)

@@ -39,7 +39,7 @@ PROMISED: dict[str, Any] = {
     "schema_version": ..., "tool": {"name", "version"},
     "trace": {"path", "bytes", "format", "events", "complete_events", "damaged_events", "truncated",
               "truncated_at_byte", "producer", "devices", "steps", "rank", "world_size"},
-    "warnings": ..., "window": {"start_us", "end_us", "duration_us"}, "verdict": {"bound", "reason", "figures"},
+    "warnings": ..., "window": {"start_us", "end_us", "duration_us"}, "verdict": {"bound", "reason", "parts"},
     "devices": [{"device", "span_us", "busy_us", "idle_us", "utilization", "events", "kernels", "kernel_sum_us",
                  "copy_only_us", "gaps", "max_gap_us", "compute_us", "communication_us", "exposed_communication_us"}],
     "links": {"linked", "unlinked", "clock_skewed", "launches"},
@@ -237,7 +237,7 @@ def test_an_empty_list_of_events_gives_a_report_that_says_so(tmp_path):
 def test_a_cpu_only_trace_has_no_idle_time_and_no_latency(tmp_path):
     contract = contract_of(tmp_path, "cpu_only")
     assert contract["devices"] == []
-    assert contract["gaps"] == {"by_cause": [], "longest": [], "by_length": []}
+    assert contract["gaps"] == {"by_cause": [], "longest": [], "edges": [], "by_length": []}
     assert contract["launches"]["latency_us_median"] is None
     assert contract["trust"]["idle_reliable"] is None
     assert contract["verdict"]["bound"] == "cpu-only"

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import json
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from analyzer import pipeline
 from analyzer.compare.report import compare
-from analyzer.events.schema import Cat, Trace
+from analyzer.events.schema import Cat
 from analyzer.index.build import build
 from analyzer.info import describe
 from analyzer.render import Options, render
-from analyzer.report.document import Report
-from analyzer.sources.kineto.read import read
-
-FIXTURES = Path(__file__).parents[1] / "fixtures"
-MANIFEST: dict[str, dict[str, Any]] = json.loads((FIXTURES / "MANIFEST.json").read_text())["fixtures"]
-NAMES = sorted(MANIFEST)
-
-
-@cache
-def trace(name: str) -> Trace:
-    return read(str(FIXTURES / MANIFEST[name]["file"]))
-
-
-@cache
-def report(name: str) -> Report:
-    return pipeline.run(trace(name))
+from tests.recorded import FIXTURES, MANIFEST, NAMES
+from tests.recorded import report_of as report
+from tests.recorded import trace_of as trace
 
 
 def contract(name: str) -> Any:

@@ -16,6 +16,7 @@ from analyzer import units
         (0, "0 ns"),
         (1, "1 ns"),
         (217, "217 ns"),
+        (217.4, "217 ns"),
         (217.6, "218 ns"),
         (999, "999 ns"),
         (1_000, "1.00 µs"),
@@ -33,6 +34,13 @@ from analyzer import units
 )
 def test_a_duration_has_three_digits_and_the_unit_that_suits(ns, text):
     assert units.duration(ns) == text
+
+
+@given(st.integers(0, 10**12).map(lambda halves: halves / 2))
+def test_a_median_reads_the_same_once_it_was_saved(ns):
+    """Half a nanosecond is lost in JSON's three decimals of a µs."""
+    saved = round(units.us(ns) * 1000)
+    assert units.duration(ns) == units.duration(saved)
 
 
 @pytest.mark.parametrize(

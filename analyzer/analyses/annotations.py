@@ -143,6 +143,4 @@ def _verdict(chains: Chains, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Verdi
     mine = launched_in(chains, rows)
     if not mine.any():
         return None
-    gaps = np.nonzero(mine[chains.gaps["after"].to_numpy()])[0]
-    pieces = chains.gap_pieces.filter(pl.col("gap").is_in(gaps))
-    return chains.judge(chains.device.filter(pl.Series(mine)), pieces)
+    return chains.judge(mine)

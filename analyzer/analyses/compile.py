@@ -14,8 +14,9 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 
+from analyzer.index import exposure
 from analyzer.index.build import Chains
-from analyzer.index.intervals import union_length
+from analyzer.index.intervals import cover
 from analyzer.index.vocabulary import Role
 from analyzer.index.within import work_of
 from analyzer.report.blocks import Block, metric, table
@@ -33,8 +34,13 @@ class Region(Row, frozen=True, kw_only=True):
     """All calls of one compiled region; medians per call."""
 
     name: Annotated[Name, column("region", "as the profiler wrote it: `frame/version` in newer traces")]
-    calls: Annotated[Count, column("calls", "outermost ones: a region inside another is part of it")]
-    cpu_ns_median: Annotated[MeanNs, column("CPU", "host time of a call, guards not included")]
+    parent: Annotated[
+        Name | None, column("inside", "region that it resumes after a break, or is called from; null: none", blank=True)
+    ]
+    calls: Annotated[Count, column("calls", "of it")]
+    breaks: Annotated[Count, column("breaks", "regions directly inside it: where its graph breaks")]
+    user_ns_at_breaks: Annotated[Ns, column("at breaks", "host time of the user's code at these, all calls")]
+    cpu_ns_median: Annotated[MeanNs, column("CPU", "host time of a call with all inside it, guards not included")]
     guard_ns_median: Annotated[
         MeanNs | None,
         column("guards", "which compiled version fits: the lookup before the region; null: none recorded"),
@@ -42,7 +48,9 @@ class Region(Row, frozen=True, kw_only=True):
     prologue_ns_median: Annotated[MeanNs, column("prologue", "wrappers before the generated code")]
     generated_ns_median: Annotated[MeanNs, column("generated", "the generated code's own time, outside operators")]
     operators_ns_median: Annotated[MeanNs, column("operators", "operators that the generated code calls")]
-    overhead_ns_median: Annotated[MeanNs, column("own", "the region's own time, outside all that is nested in it")]
+    overhead_ns_median: Annotated[
+        MeanNs, column("own", "the region's own time, outside all that is nested in it and the user's code at breaks")
+    ]
     overhead_ns: Annotated[Ns, column("", "own time of all calls")]
     device_ns_median: Annotated[MeanNs, column("device", "device time that a call launched")]
     graph: Annotated[Name | None, column("", "id of the generated code that it calls first; null: its name says none")]
@@ -57,8 +65,10 @@ class Compilation(Row, frozen=True, kw_only=True):
         column("recompiled versions", "versions above 0 in the regions' names; null: the names number none"),
     ]
     graph_breaks: Annotated[
-        Count | None, column("graph breaks", "functions that resume in the middle; null: no Python stacks")
+        Count | None,
+        column("graph breaks", "places where a region resumes inside another, or by Python frames; null: neither told"),
     ]
+    break_ns: Annotated[Ns, column("", "idle time of devices at the breaks: the user's code and the guards after it")]
     guard_lookups: Annotated[Count, column("guard lookups", "evaluations of guards")]
     lookups_without_region: Annotated[
         Count, column("lookups without a region", "those that no compiled region follows: the function ran eagerly")
@@ -77,7 +87,7 @@ class Compile(Result, frozen=True, kw_only=True):
         if not found.regions and not found.guard_lookups:
             return
         yield metric(found, "recompilations", "numbered above 0 in the regions' names")
-        yield metric(found, "graph_breaks", "functions that resume in the middle; n/a without Python stacks")
+        yield metric(found, "graph_breaks", "where a region resumes inside another")
         yield metric(found, "guard_lookups")
         yield metric(found, "lookups_without_region", "the function ran eagerly")
         if found.regions:
@@ -86,6 +96,7 @@ class Compile(Result, frozen=True, kw_only=True):
                 Region,
                 found.regions,
                 "name",
+                "parent",
                 "calls",
                 "cpu_ns_median",
                 "guard_ns_median",
@@ -100,92 +111,105 @@ class Compile(Result, frozen=True, kw_only=True):
 
 def analyze(chains: Chains) -> Compile:
     host, role = chains.host, chains.role
-    inside = host.enclosing(role == Role.REGION)
-    rows = np.nonzero((role == Role.REGION) & (inside < 0))[0]
     lookups = np.nonzero(role == Role.GUARDS)[0]
     compiling = np.nonzero((role == Role.COMPILE) & (host.enclosing(role == Role.COMPILE) < 0))[0]
-    spans = pl.DataFrame({"ts": host.start[compiling], "end": host.end[compiling]}).with_columns(all=pl.lit(0))
-    compile_ns = int(union_length(spans, ["all"])["length"].sum())
+    compile_ns = cover(pl.DataFrame({"ts": host.start[compiling], "end": host.end[compiling]})).total
+    found = chains.regions
+    rows, parent, guard = (found[column].to_numpy() for column in ("row", "parent", "guard"))
     if not len(rows):
         return Compile(
             compile=Compilation(
                 regions=(),
                 recompilations=None,
                 graph_breaks=None,
+                break_ns=0,
                 guard_lookups=len(lookups),
                 lookups_without_region=len(lookups),
                 compile_time_ns=compile_ns,
             )
         )
-    own = chains.own_ns
-    below = {
-        part: host.below(np.where(np.isin(role, roles), own, 0))[rows]
-        for part, roles in (
-            ("prologue", (Role.PROLOGUE,)),
-            ("generated", (Role.REGION_PART,)),
-        )
-    }
-    nested_regions = host.below(np.where(role == Role.REGION, host.self_ns, 0))[rows] - host.self_ns[rows]
-    duration = host.end[rows] - host.start[rows]
-    overhead = host.self_ns[rows]
-    guard = _guards(chains, rows, lookups)
     names = chains.text(host.frame["name"].gather(rows))
-    frame = pl.DataFrame(
-        {
-            "name": names,
-            "cpu": duration,
-            "guard": pl.Series(guard, dtype=pl.Int64, strict=False, nan_to_null=True),
-            "prologue": below["prologue"],
-            "generated": below["generated"] + nested_regions,
-            "operators": duration - overhead - below["prologue"] - below["generated"] - nested_regions,
-            "overhead": overhead,
-            "device": work_of(chains, rows).device_ns,
-            "graph": _graphs(chains, rows),
-        }
-    )
-    parts = pl.col("cpu", "guard", "prologue", "generated", "operators", "overhead", "device")
+    table = _calls(chains, names)
+    shown = pl.col("cpu", "guard", "prologue", "generated", "operators", "overhead", "device")
     regions = (
-        frame.group_by("name")
+        table.group_by("name")
         .agg(
+            pl.col("parent").drop_nulls().mode().sort().first(),
             pl.len().alias("calls"),
             pl.col("cpu").sum(),
-            parts.median().name.suffix("_ns_median"),
+            shown.median().name.suffix("_ns_median"),
             pl.col("overhead").sum().alias("overhead_ns"),
+            pl.col("user").sum().alias("user_ns_at_breaks"),
             pl.col("graph").drop_nulls().first(),
         )
+        .join(
+            table.drop_nulls("parent").group_by("parent").agg(breaks=pl.col("name").n_unique()),
+            left_on="name",
+            right_on="parent",
+            how="left",
+        )
+        .with_columns(pl.col("breaks").fill_null(0))
         .sort(["cpu", "name"], descending=[True, False])
         .drop("cpu")
     )
-    versions = frame["name"].unique().str.extract_groups(_VERSION)
+    versions = table["name"].unique().str.extract_groups(_VERSION)
     numbered = pl.DataFrame({"frame": versions.struct[0], "version": versions.struct[1].cast(pl.Int64)}).drop_nulls()
-    breaks = chains.trace.names.str.contains("torch_dynamo_resume_in", literal=True).sum()
-    followed = np.isfinite(guard).sum()
+    resumed = int(chains.trace.names.str.contains("torch_dynamo_resume_in", literal=True).sum())
+    # Versions of one resumed function break at one place.
+    nested = table.drop_nulls("parent")["name"].str.replace(r"/\d+$", "").n_unique()
+    nested_rows = np.nonzero(parent >= 0)[0]
+    begun = np.where(guard >= 0, guard, rows)[nested_rows]
+    since = host.start[begun] - found["user_ns"].to_numpy()[nested_rows]
     return Compile(
         compile=Compilation(
             regions=tuple(Region(**row) for row in regions.iter_rows(named=True)),
             recompilations=int((numbered["version"] > 0).sum()) if numbered.height else None,
-            graph_breaks=int(breaks) if breaks or chains.frames.height else None,
+            graph_breaks=max(nested, resumed) if nested or resumed or numbered.height or chains.frames.height else None,
+            break_ns=int(exposure.waited_during(chains, since, host.start[rows[nested_rows]]).sum()),
             guard_lookups=len(lookups),
-            lookups_without_region=max(0, len(lookups) - int(followed)),
+            lookups_without_region=len(lookups) - len(np.unique(guard[guard >= 0])),
             compile_time_ns=compile_ns,
         )
     )
 
 
-def _guards(chains: Chains, rows: np.ndarray[Any, Any], lookups: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Time of the guard lookup that belongs to each region, NaN if none.
+def _calls(chains: Chains, names: pl.Series) -> pl.DataFrame:
+    """One row a call of a region, times in ns. What is nested in a region is that one's, and not its own."""
+    host, role, found = chains.host, chains.role, chains.regions
+    rows, parent, guard, user = (found[column].to_numpy() for column in ("row", "parent", "guard", "user_ns"))
+    listed = np.zeros(host.height, bool)
+    listed[rows] = True
+    region = host.nearest(listed)
+    at = np.searchsorted(rows, parent)
 
-    It is the last one on the thread before the region, later than the region before it; or inside.
-    """
-    host = chains.host
-    out = np.full(len(rows), np.nan)
-    slot = np.searchsorted(lookups, rows, "left") - 1
-    candidate = lookups[np.maximum(slot, 0)] if len(lookups) else rows
-    thread = host.thread
-    previous = np.append(-1, rows[:-1])
-    good = (slot >= 0) & (thread[candidate] == thread[rows]) & (candidate > previous)
-    out[good] = (host.end - host.start)[candidate[good]]
-    return out
+    def inside(wanted: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        mine = wanted & (region >= 0)
+        total = np.bincount(region[mine], weights=values[mine].astype(np.float64), minlength=host.height)
+        return np.asarray(total[rows].astype(np.int64))
+
+    every = inside(np.ones(host.height, bool), host.self_ns)
+    prologue = inside(role == Role.PROLOGUE, chains.own_ns)
+    generated = inside((role == Role.REGION_PART) | ((role == Role.REGION) & ~listed), chains.own_ns)
+    guards = inside(role == Role.GUARDS, host.self_ns)
+    at_breaks = np.bincount(at[parent >= 0], weights=user[parent >= 0], minlength=len(rows)).astype(np.int64)
+    own = host.self_ns[rows]
+    overhead = np.maximum(own - at_breaks, 0)
+    length = host.end - host.start
+    return pl.DataFrame(
+        {
+            "name": names,
+            "parent": chains.text(pl.Series(np.where(parent >= 0, host.name[parent], -1).astype(np.int32))),
+            "cpu": length[rows],
+            "guard": pl.select(pl.when(pl.Series(guard >= 0)).then(pl.Series(length[guard]))).to_series(),
+            "prologue": prologue,
+            "generated": generated,
+            "operators": np.maximum(every - own - prologue - generated - guards, 0),
+            "overhead": overhead,
+            "user": at_breaks,
+            "device": work_of(chains, rows).device_ns,
+            "graph": _graphs(chains, rows),
+        }
+    )
 
 
 def _graphs(chains: Chains, rows: np.ndarray[Any, Any]) -> pl.Series:

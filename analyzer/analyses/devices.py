@@ -11,7 +11,10 @@ import polars as pl
 
 from analyzer.events.schema import Cat
 from analyzer.index import intervals
+from analyzer.index.activity import Cause
 from analyzer.index.build import Chains
+from analyzer.index.cells import Cells
+from analyzer.index.parts import Part
 from analyzer.report.blocks import Block, Note, Section, table
 from analyzer.report.columns import Count, MeanNs, Name, Ns, Row, Share, column
 from analyzer.report.results import Result
@@ -40,7 +43,9 @@ class Device(Row, frozen=True, kw_only=True):
     compute_ns: Annotated[Ns, column("compute", "union of the kernels that are no communication")]
     communication_ns: Annotated[Ns, column("", "union of the kernels of collectives")]
     exposed_communication_ns: Annotated[Ns, column("exposed comm.", "communication that no compute kernel overlaps")]
-    lead_in_ns: Annotated[Ns, column("", "from the window's start to the first device work")]
+    window_busy_ns: Annotated[Ns, column("", "busy in the window")]
+    window_idle_ns: Annotated[Ns, column("", "idle in the window, but for earlier work that was not recorded")]
+    lead_in_ns: Annotated[Ns, column("", "from the window's start to the first device work; 0: it was at work before")]
     tail_out_ns: Annotated[Ns, column("", "from the last device work to the window's end")]
 
 
@@ -52,7 +57,10 @@ class Timeline(Row, frozen=True, kw_only=True):
     device: Annotated[int, column("device", "id of the device")]
     start_ns: Annotated[Ns, column("start", "of the first cell")]
     cell_ns: Annotated[MeanNs, column("cell", "length of a cell")]
-    cells: Annotated[tuple[dict[str, float], ...], column("", "share of each cell by part: `busy`; nothing: idle")]
+    cells: Annotated[
+        tuple[dict[str, float], ...], column("", "share of each cell by part, as in `verdict.parts`; zero left out")
+    ]
+    busy: Annotated[tuple[float, ...], column("", "share of each cell that the device was busy")]
 
 
 class Devices(Result, frozen=True, kw_only=True):
@@ -99,8 +107,8 @@ def analyze(chains: Chains) -> Devices:
     def union(frame: pl.DataFrame) -> dict[int, int]:
         return dict(intervals.union_length(frame.drop("frontier"), by).iter_rows())
 
-    kernels = union(work.filter(kernel))
-    other = union(work.filter(pl.col("cat") != int(Cat.MEMCPY)))
+    other = union(work.filter((pl.col("cat") != int(Cat.MEMCPY)) | pl.col("communication")))
+    either = union(work.filter(kernel | pl.col("communication")))
     compute = union(work.filter(kernel & ~pl.col("communication")))
     communication = union(work.filter(pl.col("communication")))
     gaps = {
@@ -110,6 +118,11 @@ def analyze(chains: Chains) -> Devices:
         .iter_rows()
     }
     busy = union(work)
+    window_busy = union(chains.window_work)
+    idle = chains.idle_pieces.filter(pl.col("cause") != int(Cause.EARLIER_WORK))
+    idle = idle.with_columns(device=chains.idle_spans["device"].gather(idle["gap"]))
+    window_idle = dict(idle.group_by("device").agg(pl.col("ns").sum()).iter_rows())
+    parts = {found.device: _parts(found) for found in chains.timeline(CELLS)}
     rows, timeline = [], []
     for key, group in work.group_by("device", maintain_order=True):
         device = int(key[0])
@@ -132,9 +145,11 @@ def analyze(chains: Chains) -> Devices:
                 max_gap_ns=longest,
                 compute_ns=compute.get(device, 0),
                 communication_ns=communication.get(device, 0),
-                exposed_communication_ns=kernels.get(device, 0) - compute.get(device, 0),
-                lead_in_ns=first - window.start,
-                tail_out_ns=max(0, window.end - last),
+                exposed_communication_ns=either.get(device, 0) - compute.get(device, 0),
+                window_busy_ns=window_busy.get(device, 0),
+                window_idle_ns=window_idle.get(device, 0),
+                lead_in_ns=max(0, min(first, window.end) - window.start),
+                tail_out_ns=max(0, window.end - max(last, window.start)),
             )
         )
         shares = _busy_shares(group, window.start, window.end)
@@ -143,10 +158,17 @@ def analyze(chains: Chains) -> Devices:
                 device=device,
                 start_ns=window.start,
                 cell_ns=window.duration / CELLS,
-                cells=tuple({"busy": share} if share else {} for share in shares),
+                cells=parts.get(device, ()),
+                busy=tuple(shares),
             )
         )
     return Devices(devices=tuple(rows), timeline=tuple(timeline))
+
+
+def _parts(found: Cells) -> tuple[dict[str, float], ...]:
+    """Shares of each cell by part; to a millionth, and those without left out."""
+    rounded = found.shares.round(6)
+    return tuple({part.key: float(row[part]) for part in Part if row[part]} for row in rounded)
 
 
 def _busy_shares(work: pl.DataFrame, start: int, end: int) -> list[float]:

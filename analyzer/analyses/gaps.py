@@ -22,6 +22,8 @@ LONGEST = 20
 SHOWN = 5
 #: Gaps by length: below 10 µs the device goes on by itself, above 1 ms a person can see it.
 LENGTHS = ((1_000_000, None, "over 1 ms"), (10_000, 1_000_000, "10 µs – 1 ms"), (0, 10_000, "under 10 µs"))
+#: Starts and durations are rounded apart: a gap of a nanosecond is none, and counts as none.
+ROUNDING_NS = 1
 #: A stack shows the outermost and innermost entries of a deep one.
 STACK_DEPTH = 24
 
@@ -34,16 +36,19 @@ class Owner(Row, frozen=True, kw_only=True):
 
 
 class CauseTotal(Row, frozen=True, kw_only=True):
-    """One cause on one device; the causes of a device add up to its idle time."""
+    """One cause on one device. `total_us` adds up to its idle time; less `outside_us`, with `edge_us`, to that of the
+    window."""
 
     IDENTITY: ClassVar[str] = "cause"
 
     device: Annotated[int, column("device", "id of the device")]
     cause: Annotated[CauseKey, column("cause", "what the device waited for")]
     total_ns: Annotated[Ns, column("idle", "idle time of this cause", bar=True)]
-    count: Annotated[Count, column("gaps", "gaps that have a part of this cause")]
+    edge_ns: Annotated[Ns, column("at the edges", "idle before the first and after the last device work of the window")]
+    outside_ns: Annotated[Ns, column("outside", "what of `total_us` lies outside the window")]
+    count: Annotated[Count, column("gaps", "gaps that have a part of this cause; a nanosecond is the clock's rounding")]
     max_ns: Annotated[Ns, column("longest", "the largest part of one gap")]
-    share: Annotated[Share, column("of idle", "`total_us` of the device's idle time")]
+    share: Annotated[Share | None, column("of idle", "`total_us` of the device's idle time; null: none")]
     owners: Annotated[tuple[Owner, ...], column("", "who, largest first, ten at most")]
 
 
@@ -62,7 +67,7 @@ class Gap(Row, frozen=True, kw_only=True):
     duration_ns: Annotated[Ns, column("idle", "its length")]
     causes: Annotated[tuple[CausePart, ...], column("", "they add up to its length; largest first")]
     before: Annotated[Name | None, column("", "device work that ended where it starts; null: not told")]
-    after: Annotated[Name, column("ended by", "device work that starts where it ends")]
+    after: Annotated[Name | None, column("ended by", "device work that starts where it ends; null: the window's end")]
     launch: Annotated[Name | None, column("", "the call that launched that work; null: unlinked")]
     thread: Annotated[Name | None, column("", "the thread of that call; null: unlinked")]
     stack: Annotated[tuple[str, ...], column("", "what that thread was inside of meanwhile, outermost first")]
@@ -86,6 +91,7 @@ class IdleTime(Row, frozen=True, kw_only=True):
 
     by_cause: Annotated[tuple[CauseTotal, ...], column("", "causes of each device, largest first")]
     longest: Annotated[tuple[Gap, ...], column("", "the longest gaps of all devices, twenty at most")]
+    edges: Annotated[tuple[Gap, ...], column("", "lead-ins and tail-outs of the window, longest first, twenty at most")]
     by_length: Annotated[tuple[GapLength, ...], column("", "all gaps by their length, longest first")]
 
 
@@ -100,14 +106,14 @@ class Gaps(Result, frozen=True, kw_only=True):
         if not causes:
             return
         several = len({c.device for c in causes}) > 1
-        idle = sum(c.total_ns for c in causes)
+        idle = sum(map(_inside, causes))
         yield table(
             "Idle time by cause",
             CauseTotal,
-            causes,
+            sorted((c for c in causes if _inside(c)), key=_inside, reverse=True),
             cells("cause", Unit.TEXT, lambda c: _words(c.cause) + (f" (GPU {c.device})" if several else "")),
-            "total_ns",
-            cells("of idle", Unit.SHARE, lambda c: c.total_ns / idle if idle else None),
+            cells("idle", Unit.NS, _inside, bar=True),
+            cells("of idle", Unit.SHARE, lambda c: _inside(c) / idle if idle else None),
             "count",
             "max_ns",
             cells("mostly in", Unit.NAME, lambda c: c.owners[0].name if c.owners else ""),
@@ -126,13 +132,18 @@ class Gaps(Result, frozen=True, kw_only=True):
         yield table(
             "Longest gaps",
             Gap,
-            self.gaps.longest[:SHOWN],
+            sorted([*self.gaps.longest, *self.gaps.edges], key=lambda g: -g.duration_ns)[:SHOWN],
             "start_ns",
             "duration_ns",
             cells("cause", Unit.TEXT, _main_cause),
             cells("host was in", Unit.NAME, lambda g: g.stack[-1] if g.stack else ""),
             "after",
         )
+
+
+def _inside(total: CauseTotal) -> int:
+    """Idle time of a cause in the window (ns)."""
+    return total.total_ns - total.outside_ns + total.edge_ns
 
 
 def _words(key: str) -> str:
@@ -152,22 +163,56 @@ def analyze(chains: Chains) -> Gaps:
         pl.col("gap").cast(pl.Int64), length=pl.col("end") - pl.col("start")
     )
     pieces = chains.gap_pieces.join(gaps.select("gap", "device"), on="gap", how="left")
+    spans = chains.idle_spans.with_row_index("gap").with_columns(
+        pl.col("gap").cast(pl.Int64), length=pl.col("end") - pl.col("start")
+    )
+    inside = chains.idle_pieces.join(spans.select("gap", "device", "edge"), on="gap", how="left")
+    edges = spans.filter("edge")
     return Gaps(
         gaps=IdleTime(
-            by_cause=_by_cause(chains, pieces), longest=_longest(chains, gaps, pieces), by_length=_by_length(gaps)
+            by_cause=_by_cause(chains, pieces, inside),
+            longest=_longest(chains, gaps, pieces),
+            edges=_longest(chains, edges, inside),
+            by_length=_by_length(gaps.filter(pl.col("length") > ROUNDING_NS)),
         )
     )
 
 
-def _by_cause(chains: Chains, pieces: pl.DataFrame) -> tuple[CauseTotal, ...]:
+def _by_cause(chains: Chains, pieces: pl.DataFrame, inside: pl.DataFrame) -> tuple[CauseTotal, ...]:
+    """pieces: of whole gaps; inside: of all idle time in the window, with `edge`."""
     # One key of one integer: there are as many groups as gaps.
     key = pl.col("gap") * len(Cause) + pl.col("cause")
-    per_gap = pieces.group_by(key=key).agg(pl.col("device", "cause").first(), ns=pl.col("ns").sum())
+    by = ["device", "cause"]
+    whole = pieces.group_by(key=key).agg(pl.col(by).first(), ns=pl.col("ns").sum(), edge=pl.lit(False))
+    edges = inside.filter("edge").group_by(key=key).agg(pl.col(by).first(), ns=pl.col("ns").sum(), edge=pl.lit(True))
+    counted = pl.col("ns") > ROUNDING_NS
+    each = (
+        pl.concat([whole, edges])
+        .group_by(by)
+        .agg(
+            total_ns=pl.col("ns").filter(~pl.col("edge")).sum(),
+            edge_ns=pl.col("ns").filter(pl.col("edge")).sum(),
+            count=counted.sum(),
+            max_ns=pl.col("ns").max(),
+        )
+    )
+    window = inside.group_by(by).agg(gaps_ns=pl.col("ns").filter(~pl.col("edge")).sum())
+    total = pl.col("total_ns").sum().over("device")
     totals = (
-        per_gap.group_by("device", "cause")
-        .agg(total_ns=pl.col("ns").sum(), count=pl.len(), max_ns=pl.col("ns").max())
-        .with_columns(share=pl.col("total_ns") / pl.col("total_ns").sum().over("device"))
-        .sort(["total_ns", "cause", "device"], descending=[True, False, False])
+        each.join(window, on=by, how="left")
+        .with_columns(pl.col("gaps_ns").fill_null(0))
+        .with_columns(
+            outside_ns=pl.col("total_ns") - pl.col("gaps_ns"),
+            share=pl.when(total > 0).then(pl.col("total_ns") / total),
+        )
+        .drop("gaps_ns")
+        .sort(["total_ns", "edge_ns", "cause", "device"], descending=[True, True, False, False])
+    )
+    pieces = pl.concat(
+        [
+            pieces.select("device", "cause", "owner", "ns"),
+            inside.filter("edge").select("device", "cause", "owner", "ns"),
+        ]
     )
     owned = pieces.filter(pl.col("owner") >= 0).group_by("device", "cause", "owner").agg(ns=pl.col("ns").sum())
     owners = (
@@ -234,7 +279,7 @@ def _longest(chains: Chains, gaps: pl.DataFrame, pieces: pl.DataFrame) -> tuple[
                 duration_ns=row["length"],
                 causes=tuple(causes.get(row["gap"], ())),
                 before=None if row["before"] is None else chains.trace.names[work[row["before"]]],
-                after=chains.trace.names[work[row["after"]]],
+                after=None if row["after"] is None else chains.trace.names[work[row["after"]]],
                 launch=None if launch is None else chains.trace.names[host["name"][launch]],
                 thread=None if thread is None else thread_name(chains, thread),
                 stack=() if launch is None else stack_during(chains, launch, row["start"], row["end"]),
@@ -260,6 +305,7 @@ def stack_during(chains: Chains, launch: int, start: int, end: int) -> tuple[str
         return ()
     # Whatever covers half of an interval covers its middle: only the path that is open then can qualify.
     middle = (start + until) // 2
+    thread = chains.threads.speaker(thread, middle)
     entries: list[tuple[int, int, str]] = []
     for tree in (chains.frames, chains.host):
         rows = [

@@ -154,7 +154,7 @@ def _rows(chains: Chains, found: Phases) -> tuple[Phase, ...]:
     devices = max(1, int(chains.device["device"].n_unique()))
     wall = found.end - found.begin
     idle = wall - exposure.busy_during(chains, found.begin, found.end) / devices
-    work = chains.device.with_columns(step=pl.Series(found.step), kind=exposure.kinds(chains))
+    work = chains.device.with_columns(step=pl.Series(found.step))
     busy = _per_step(chains, work, found.count) / devices
     talk = _per_step(chains, work.filter("communication"), found.count) / devices
     held = found.slot >= 0
@@ -208,11 +208,12 @@ def _judged(chains: Chains, mine: Mask) -> tuple[Verdict | None, tuple[PhaseIdle
     """What bounds some device work with the idle time that it ended, and that idle time by cause."""
     if not mine.any():
         return None, ()
-    gaps = np.nonzero(mine[chains.gaps["after"].to_numpy()])[0]
-    pieces = chains.gap_pieces.filter(pl.col("gap").is_in(gaps))
+    after = chains.idle_spans["after"]
+    ended = after.is_not_null().to_numpy() & mine[after.fill_null(0).to_numpy()]
+    pieces = chains.idle_pieces.filter(pl.Series(ended).gather(chains.idle_pieces["gap"]))
     sums = pieces.group_by("cause").agg(pl.col("ns").sum()).sort(["ns", "cause"], descending=[True, False])
     idle = tuple(PhaseIdle(cause=Cause(cause).key, ns=ns) for cause, ns in sums.iter_rows())
-    return chains.judge(chains.device.filter(pl.Series(mine)), pieces), idle
+    return chains.judge(mine), idle
 
 
 def _kernels(work: pl.DataFrame) -> tuple[PhaseKernels, ...]:

@@ -59,7 +59,9 @@ def analyze(chains: Chains) -> SmallKernels:
     # What a graph launches costs the host nothing more.
     single = pl.Series(chains.call[linked["launch"].to_numpy()] != Call.GRAPH)
     small = linked.filter(single & pl.col("kind").is_in(FUSABLE) & (pl.col("dur") < (call or 0)))
-    ended = exposure.gaps_of(chains, LATE).join(small.select(after="row"), on="after", how="semi")
+    ended = (
+        exposure.gaps_of(chains, LATE).filter(~pl.col("edge")).join(small.select(after="row"), on="after", how="semi")
+    )
     kinds = small.group_by("kind").agg(pl.col("dur").sum()).sort("dur", "kind", descending=[True, False])
     return SmallKernels(
         small_kernels=Small(

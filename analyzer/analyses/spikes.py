@@ -1,7 +1,8 @@
-"""Kernels that ran far longer than their own kind, and stretches where all of a kind ran slower.
+"""Kernels that ran far longer than their own kind, stretches where all of a kind ran slower, and contention.
 
-Members of a group share device, kernel, launch shape, and the input shapes of the operator where
-they were recorded. The score is the distance from the median in robust standard deviations
+Members of a group share device, kernel, launch shape, the input shapes of the operator where they were recorded,
+and of collectives the size of the message. What comes back at the same place of every step, or at even distances,
+is another kind of call, and no spike. The score is the distance from the median in robust standard deviations
 (1.4826 MAD: Iglewicz and Hoaglin, "How to Detect and Handle Outliers", 1993).
 """
 
@@ -39,6 +40,10 @@ BRIDGE = 10
 #: Device idle for longer than this just before: clocks may have dropped and ramp up again.
 LONG_IDLE_NS = 10_000_000
 
+#: Recurring takes so many; of the steps, this share.
+RECURRING, OF_STEPS = 3, 0.5
+
+PEERS = "a collective also waits for its peers: their traces tell"
 UNSEEN = "not visible in a trace: clocks, power, thermal, another process"
 
 
@@ -73,15 +78,26 @@ class Shift(Row, frozen=True, kw_only=True):
     last_call: Annotated[Count, column("", "which call of the group is the last, from 0")]
 
 
+class Contention(Row, frozen=True, kw_only=True):
+    """Work that was queued on one stream and started late, because another stream's work held the device or a link."""
+
+    device: Annotated[int, column("", "that it ran on")]
+    name: Annotated[Name, column("late", "kernel, copy or fill")]
+    start_ns: Annotated[Ns, column("at", "its start, from the first event")]
+    late_ns: Annotated[Ns, column("late by", "beyond the usual time after the work before it on its stream", bar=True)]
+    by: Annotated[Name, column("behind", "what of another stream ran longest meanwhile")]
+
+
 class Spikes(Result, frozen=True, kw_only=True):
     SECTION = "spikes"
     TITLE = "Spikes"
 
     spikes: tuple[Spike, ...]  # in time order
     level_shifts: tuple[Shift, ...]  # in time order
+    contention: tuple[Contention, ...]  # the latest first
 
     def blocks(self) -> Iterator[Block]:
-        if not self.spikes and not self.level_shifts:
+        if not self.spikes and not self.level_shifts and not self.contention:
             yield Note(f"none: no kernel ran over {RATIO:g}× its own median and {units.duration(EXCESS_NS)} above it")
         if self.spikes:
             yield table(
@@ -110,6 +126,10 @@ class Spikes(Result, frozen=True, kw_only=True):
                 "ratio",
                 note="all calls of a stretch slower together: a clock or power state",
             )
+        if self.contention:
+            yield table(
+                "Queued work that started late", Contention, self.contention, "start_ns", "name", "late_ns", "by"
+            )
 
 
 def _short(reason: str) -> str:
@@ -119,7 +139,21 @@ def _short(reason: str) -> str:
 def analyze(chains: Chains) -> Spikes:
     grouped = _groups(chains)
     shifts, shifted = _shifts(chains, grouped)
-    return Spikes(spikes=_spikes(chains, grouped, shifted), level_shifts=shifts)
+    return Spikes(
+        spikes=_spikes(chains, grouped, shifted),
+        level_shifts=shifts,
+        contention=tuple(
+            Contention(
+                device=late["device"],
+                name=chains.trace.names[late["name"]],
+                start_ns=late["ts"],
+                late_ns=row["late_ns"],
+                by=chains.trace.names[chains.device["name"][row["by"]]],
+            )
+            for row in chains.contention.iter_rows(named=True)
+            for late in [chains.device.row(row["row"], named=True)]
+        ),
+    )
 
 
 def _groups(chains: Chains) -> pl.DataFrame:
@@ -131,14 +165,29 @@ def _groups(chains: Chains) -> pl.DataFrame:
     launch = work["launch"].fill_null(-1).to_numpy()
     shapes = chains.host.frame["shapes"].to_numpy()
     holder = np.where(launch >= 0, chains.holder[launch] if len(chains.holder) else -1, -1)
-    key = ["device", "name", "config", "shapes"]
+    key = ["device", "name", "config", "shapes", "collective"]
+    # Of two populations the median is a call of one of them, and never what lies between.
+    median = pl.col("dur").quantile(0.5, "lower").over(key).cast(pl.Float64)
     return (
-        work.select("row", "device", "name", "config", "ts", "dur", "end", "frontier", "stream")
+        work.select(
+            "row",
+            "device",
+            "name",
+            "config",
+            "ts",
+            "dur",
+            "end",
+            "frontier",
+            "stream",
+            "communication",
+            "launch",
+            collective=_message(chains, work["collective"]),
+        )
         .with_columns(shapes=pl.Series(np.where(holder >= 0, shapes[holder] if len(shapes) else -1, -1)))
         .with_columns(
             group=pl.struct(key).rank("dense"),
             members=pl.len().over(key),
-            median=pl.col("dur").median().over(key),
+            median=median,
             index=pl.int_range(pl.len()).over(key),
         )
         .filter((pl.col("members") >= MEMBERS) & (pl.col("median") > 0))
@@ -158,6 +207,7 @@ def _spikes(chains: Chains, grouped: pl.DataFrame, shifted: pl.DataFrame) -> tup
         .join(shifted, on="row", how="anti")
         .sort("row")
     )
+    out = _alone(chains, grouped, out)
     out = out.with_columns(once=exposure.once(out, ["device", "name"]))
     names = chains.text(out["name"])
     reasons = _reasons(chains, out)
@@ -177,6 +227,48 @@ def _spikes(chains: Chains, grouped: pl.DataFrame, shifted: pl.DataFrame) -> tup
     )
 
 
+def _message(chains: Chains, collective: pl.Series) -> pl.Series:
+    """A number for what each row of device work says of a collective but for its count; -1: nothing."""
+    said = chains.trace.collectives
+    alike = said.drop("seq", "comms_id").with_row_index("row")
+    of_row = alike.group_by(pl.exclude("row"), maintain_order=True).agg("row").with_row_index("message").explode("row")
+    number = np.full(said.height + 1, -1, np.int64)
+    number[of_row["row"].to_numpy()] = of_row["message"].to_numpy()
+    return pl.Series(number[collective.to_numpy()])
+
+
+def _alone(chains: Chains, grouped: pl.DataFrame, spikes: pl.DataFrame) -> pl.DataFrame:
+    """Spikes that do not come back: neither at the same place of the steps, nor at even distances."""
+    if not spikes.height:
+        return spikes
+    even = spikes.group_by("group").agg(
+        count=pl.len(), least=pl.col("index").diff().min(), most=pl.col("index").diff().max()
+    )
+    periodic = even.filter((pl.col("count") >= RECURRING) & (pl.col("least") == pl.col("most")))
+    kept = spikes.join(periodic, on="group", how="anti", maintain_order="left")
+    steps = chains.steps
+    if len(steps) < 2 or not kept.height:
+        return kept
+    starts = chains.host.start[steps]
+    members = grouped.join(kept.select("group").unique(), on="group", how="semi").sort("row")
+    called = np.where(
+        members["launch"].is_null().to_numpy(),
+        members["ts"].to_numpy(),
+        chains.host.start[members["launch"].fill_null(0).to_numpy()],
+    )
+    members = members.with_columns(step=pl.Series(np.searchsorted(starts, called, "right"))).with_columns(
+        place=pl.int_range(pl.len()).over("group", "step")
+    )
+    placed = kept.select("row").join(members.select("row", "group", "step", "place"), on="row")
+    usual = (
+        placed.group_by("group", "place")
+        .agg(steps=pl.col("step").n_unique())
+        .filter(pl.col("steps") >= max(2, OF_STEPS * len(steps)))
+    )
+    recurring = placed.join(usual, on=["group", "place"], how="semi").select("row")
+    return kept.join(recurring, on="row", how="anti", maintain_order="left")
+
+
 def _reasons(chains: Chains, spikes: pl.DataFrame) -> list[str]:
     """What the trace shows to be different at each spike, or that it shows nothing."""
     work = chains.device
@@ -191,6 +283,8 @@ def _reasons(chains: Chains, spikes: pl.DataFrame) -> list[str]:
         said = []
         if r["index"] == 0:
             said.append("the first of its kind")
+        if r["communication"]:
+            said.append(PEERS)
         if same.height:
             copies = same.filter(pl.col("cat") == 17).height
             what = "a memory copy" if copies == same.height else units.plural(same.height, "event")

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
 from analyzer import units
 from analyzer.index.bound import Bound
 from analyzer.index.build import Chains
+from analyzer.index.parts import PartKey
 from analyzer.report.blocks import Block, cells, table
-from analyzer.report.columns import Count, Name, Ns, Row, Share, Text, Unit, column
+from analyzer.report.columns import Count, Ns, Row, Share, Text, Unit, column
 from analyzer.report.results import Result
 
 ORDER = 0
 
 
 class Window(Row, frozen=True, kw_only=True):
-    """From the first host or device event to the last, less the profiler's own tail; null: no events."""
+    """The profiler's steps with the device work launched in them; without, from the first event to the last, less
+    the profiler's own tail and what threads that never launch do at the edges; null: no events."""
 
     start_ns: Annotated[Ns | None, column("", "from the first event")]
     end_ns: Annotated[Ns | None, column("", "from the first event")]
@@ -28,9 +30,9 @@ class Part(Row, frozen=True, kw_only=True):
 
     IDENTITY: ClassVar[str] = "part"
 
-    part: Annotated[Name, column("", "what the device did, or waited for")]
-    ns: Annotated[Ns, column("time", "device time, all devices together", bar=True)]
-    share: Annotated[Share, column("of window", "of all parts together")]
+    part: Annotated[PartKey, column("", "what the device did, or waited for")]
+    ns: Annotated[Ns, column("time", "of the window, the mean of all devices", bar=True)]
+    share: Annotated[Share, column("of window", "of the window")]
 
 
 class Judgement(Row, frozen=True, kw_only=True):
@@ -38,8 +40,7 @@ class Judgement(Row, frozen=True, kw_only=True):
 
     bound: Annotated[Bound, column("", "the part that holds most of the window, if one does")]
     reason: Annotated[Text, column("", "a sentence with its figures")]
-    figures: Annotated[Mapping[str, float], column("", "device time in µs by part")]
-    parts: tuple[Part, ...]  # largest first; none where there was no device work to judge
+    parts: tuple[Part, ...]  # largest first; they add up to the window; none where there was no device work
 
 
 class Trust(Row, frozen=True, kw_only=True):
@@ -81,17 +82,16 @@ class Verdict(Result, frozen=True, kw_only=True):
         return tuple(said)
 
     def blocks(self) -> Iterator[Block]:
-        """How the verdict came about: each part of the device's time in the window."""
+        """How the verdict came about: each part of the window."""
         if parts := [p for p in self.verdict.parts if p.ns]:
             part = cells("part", Unit.TEXT, lambda p: p.part.replace("_", " "))
-            yield table("Device time in the window", Part, parts, part, "ns", "share")
+            yield table("Where the window went", Part, parts, part, "ns", "share")
 
 
 def analyze(chains: Chains) -> Verdict:
     found, window = chains.verdict, chains.window
     linked, events = int(chains.device["launch"].is_not_null().sum()), chains.device.height
-    parts = {part.replace(" ", "_"): ns for part, ns in found.parts.items()}
-    total = sum(parts.values())
+    total = sum(found.parts.values())
     return Verdict(
         window=Window(
             start_ns=window.start if window else None,
@@ -101,10 +101,9 @@ def analyze(chains: Chains) -> Verdict:
         verdict=Judgement(
             bound=found.bound,
             reason=found.reason,
-            figures={f"{part}_us": ns / 1000 for part, ns in parts.items()},
             parts=tuple(
                 Part(part=part, ns=ns, share=ns / total if total else 0.0)
-                for part, ns in sorted(parts.items(), key=lambda x: -x[1])
+                for part, ns in sorted(found.parts.items(), key=lambda x: -x[1])
             ),
         ),
         trust=Trust(

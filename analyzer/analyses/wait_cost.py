@@ -54,7 +54,7 @@ class WaitCost(Result, frozen=True, kw_only=True):
 
 def analyze(chains: Chains) -> WaitCost:
     host, wait = chains.host, chains.wait_ns
-    rows = np.nonzero(wait > 0)[0]
+    rows = chains.waiting
     launches = np.nonzero(chains.is_launch)[0]
     last = int(host.start[launches].max()) if len(launches) else -1
     needed = host.start[rows] < last
@@ -73,19 +73,20 @@ def analyze(chains: Chains) -> WaitCost:
 
 
 def _idle_after(chains: Chains) -> int:
-    """Per gap, the lesser of the wait before its launch on the same thread and its time in LOST causes."""
-    host = chains.host
+    """Per gap, the lesser of the wait before its launch, on whichever thread, and its time in LOST causes."""
+    host, wait = chains.host, chains.wait_ns
     gaps = exposure.gaps_of(chains, LOST).filter(pl.col("launch").is_not_null())
-    waits = np.nonzero(chains.wait_ns > 0)[0]
+    waits = chains.waiting
     if not gaps.height or not len(waits):
         return 0
-    launch = gaps["launch"].to_numpy()
-    # The last wait of the thread that ended before the launch; rows of a thread are in order of start.
-    slot = np.searchsorted(waits, launch, "left") - 1
-    wait = waits[np.maximum(slot, 0)]
-    ended = host.end[wait]
-    mine = (slot >= 0) & (host.thread[wait] == host.thread[launch]) & (ended <= host.start[launch])
-    # It ran dry for this wait only if the gap was open when the wait ended, or began just after.
-    inside = mine & (ended >= gaps["start"].to_numpy() - DRY_NS) & (ended <= gaps["end"].to_numpy())
-    lost = np.minimum(gaps["ns"].to_numpy(), chains.wait_ns[wait])
+    # The last wait that ended before the launch: it ran dry for this one only if the gap was open then, or began
+    # just after.
+    waits = waits[np.argsort(host.end[waits], kind="stable")]
+    launched = host.start[gaps["launch"].to_numpy()]
+    slot = np.searchsorted(host.end[waits], launched, "right") - 1
+    last = waits[np.maximum(slot, 0)]
+    ended = host.end[last]
+    start, end = gaps["start"].to_numpy(), gaps["end"].to_numpy()
+    inside = (slot >= 0) & (ended >= start - DRY_NS) & (ended <= end)
+    lost = np.minimum(gaps["ns"].to_numpy(), wait[last])
     return int(np.where(inside, lost, 0).sum())

@@ -68,10 +68,10 @@ class Waits(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> Waits:
-    """A final synchronize that the profiler flushes with is not the run's, and is left out."""
+    """Those of the window: a final synchronize that the profiler flushes with is not the run's."""
     host, wait = chains.host, chains.wait_ns
-    end = chains.window.end if chains.window else 0
-    rows = np.nonzero((wait > 0) & (host.start < end))[0]
+    rows, window = chains.waiting, chains.window
+    rows = rows[(host.end[rows] > window.start) & (host.start[rows] < window.end)] if window else rows[:0]
     holder = chains.holder[rows]
     frame = pl.DataFrame(
         {

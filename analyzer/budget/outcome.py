@@ -96,12 +96,12 @@ class Checked(Result, frozen=True, kw_only=True):
             "name",
             cells("value", Unit.TEXT, lambda line: line.shown),
             "limit",
-            cells("reason", Unit.TEXT, lambda line: line.reason or ""),
+            # What does not hold is told below, in full: a table cuts long texts.
+            cells("", Unit.TEXT, lambda line: (line.reason or "") if line.holds else ""),
             whole=True,
         )
         for line in self.broken:
-            if line.why:
-                yield Note(f"{line.name}: {line.why}")
+            yield Note(f"{line.name}: {'; '.join(filter(None, [line.reason, line.why]))}")
         for command in dict.fromkeys(line.next for line in self.broken if line.next):
             yield Note(f"→ {command}")
 

@@ -15,6 +15,9 @@ from analyzer.render import names as formats
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+#: Kinds of frames: the keys of `events.export.FRAMES`, spelt out so that --help imports no frames.
+FRAMES = ("events", "host", "device", "memory", "collectives")
+
 trace = click.argument("trace")
 jobs = click.option("--jobs", type=click.IntRange(min=1), help="Processes that parse; default: one a core.")
 force = click.option("--force", is_flag=True, help="Overwrite an existing FILE.")

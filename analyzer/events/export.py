@@ -39,6 +39,7 @@ _BOTH = ("events", "host", "device")
 _HOST = ("events", "host")
 _WORK = ("events", "device")
 _MEMORY = ("memory",)
+_COLLECTIVES = ("collectives",)
 
 #: In the order of the columns.
 COLUMNS = (
@@ -57,7 +58,12 @@ COLUMNS = (
     Column("process_name", "String", "from the trace's metadata; null: none", _BOTH),
     Column("thread_name", "String", "from the trace's metadata; null: none", _BOTH),
     Column("correlation", "Int64", "joins a call of the runtime or driver to the work it launched; null: none", _BOTH),
+    Column("collective", "Int64", "row of the frame collectives, from 0; null: none", _BOTH),
     Column("shapes", "String", "input dims and types of an operator, as JSON; null: not recorded", _HOST),
+    Column("strides", "String", "of the inputs, as JSON; null: not recorded", _HOST),
+    Column("concrete", "String", "inputs that are no tensors, as JSON; null: not recorded", _HOST),
+    Column("seq", "Int64", "sequence number: joins a backward operator to its forward one; null: not recorded", _HOST),
+    Column("fwd_thread", "Int64", "of a backward operator: id of the forward one's thread; null: not recorded", _HOST),
     Column("device", "Int32", "device of the work; null on the host", _WORK),
     Column("stream", "Int64", "stream of the work; null: unknown, or on the host", _WORK),
     Column("bytes", "Int64", "of a copy or memset; null: not recorded", _WORK),
@@ -77,6 +83,25 @@ COLUMNS = (
     Column("bytes", "Int64", "allocated; negative: freed", _MEMORY),
     Column("allocated", "Int64", "bytes allocated after the event; null: not recorded", _MEMORY),
     Column("reserved", "Int64", "bytes reserved after the event; null: not recorded", _MEMORY),
+    Column("collective", "Int64", "row, from 0; the column collective of events", _COLLECTIVES),
+    Column("name", "String", "as recorded: allreduce, _allgather_base", _COLLECTIVES),
+    Column("group", "String", "process group's name", _COLLECTIVES),
+    Column("description", "String", "process group's description", _COLLECTIVES),
+    Column("group_size", "Int64", "ranks of the group", _COLLECTIVES),
+    Column("ranks", "String", "of the group, as recorded; shortened where many", _COLLECTIVES),
+    Column("rank_start", "Int64", "first global rank of an evenly spaced group", _COLLECTIVES),
+    Column("rank_stride", "Int64", "from one global rank to the next", _COLLECTIVES),
+    Column("rank", "Int64", "of this process in the group", _COLLECTIVES),
+    Column("source", "Int64", "rank that a receive names", _COLLECTIVES),
+    Column("destination", "Int64", "rank that a send names", _COLLECTIVES),
+    Column("seq", "Int64", "the group's count of collectives", _COLLECTIVES),
+    Column("comms_id", "String", "the same on all ranks of one collective", _COLLECTIVES),
+    Column("asynchronous", "Boolean", "whether it was issued as such", _COLLECTIVES),
+    Column("dtype", "String", "of the elements", _COLLECTIVES),
+    Column("in_elements", "Int64", "elements that this rank puts in", _COLLECTIVES),
+    Column("out_elements", "Int64", "elements that this rank gets", _COLLECTIVES),
+    Column("in_split", "String", "split of the input, as recorded", _COLLECTIVES),
+    Column("out_split", "String", "split of the output, as recorded", _COLLECTIVES),
 )  # fmt: skip
 
 #: What each frame holds; rows keep the order of the file, the host's before the devices'.
@@ -85,6 +110,7 @@ FRAMES = {
     "host": "operators, annotations, Python frames, runtime and driver calls",
     "device": "kernels, copies and memsets",
     "memory": "instants of the allocator, where memory was recorded",
+    "collectives": "what was said of collectives, each combination once",
 }
 #: Suffix of a file -> what is written.
 SUFFIXES = {".parquet": "parquet", ".arrow": "ipc", ".ipc": "ipc", ".feather": "ipc", ".csv": "csv"}
@@ -111,6 +137,8 @@ def lazy(trace: Trace, frame: str = "events") -> pl.LazyFrame:
 
     if frame == "memory":
         return trace.memory.lazy().rename({"ts": "ts_ns"}).select(_cast("memory"))
+    if frame == "collectives":
+        return trace.collectives.lazy().with_row_index("collective").select(_cast("collectives"))
     parts = {"host": ("host",), "device": ("device",), "events": ("host", "device")}[frame]
     frames = [_side(trace, side).select(_cast(frame, side)) for side in parts]
     return frames[0] if len(frames) == 1 else pl.concat(frames)
@@ -129,12 +157,27 @@ def _side(trace: Trace, side: str) -> pl.LazyFrame:
     )
     events = _join(_join(_join(events, names, "key"), threads, "thread"), categories, "cat")
     none = pl.col("correlation") == 0
-    events = events.with_columns(side=pl.lit(side), correlation=pl.when(~none).then("correlation"))
+    events = events.with_columns(
+        side=pl.lit(side), correlation=pl.when(~none).then("correlation"), collective=_or_null("collective")
+    )
     if side == "host":
         texts = names.rename({"name": "text", "key": "shapes"})
-        return _join(events, texts, "shapes").drop("shapes").rename({"text": "shapes"})
+        inputs = (
+            trace.inputs.lazy()
+            .select("strides", "concrete")
+            .with_columns(inputs=pl.int_range(pl.len(), dtype=pl.Int32))
+        )
+        events = _join(_join(events, texts, "shapes"), inputs, "inputs")
+        return events.drop("shapes").rename({"text": "shapes"})
     configs = trace.configs.lazy().select(*CONFIGS).with_columns(config=pl.int_range(pl.len(), dtype=pl.Int32))
-    return _join(events, configs, "config").with_columns(stream=pl.when(pl.col("stream") != -1).then("stream"))
+    return _join(events, configs, "config").with_columns(stream=_or_null("stream"))
+
+
+def _or_null(column: str) -> pl.Expr:
+    """-1 as null."""
+    import polars as pl
+
+    return pl.when(pl.col(column) != -1).then(column)
 
 
 def _join(events: pl.LazyFrame, table: pl.LazyFrame, key: str) -> pl.LazyFrame:

@@ -3,7 +3,8 @@
 All times are integer nanoseconds. `ts` is relative to the first event that is kept (so that it is
 never negative and small numbers stay small); `Trace.base_ns` is what to add to be absolute.
 
-Text is interned: a `name` or `shapes` column holds positions in `Trace.names`. The frames keep the
+Text is interned: a `name` or `shapes` column holds positions in `Trace.names`; `inputs`, `collective`
+and `config` hold rows of small frames, in which each combination stands once. The frames keep the
 order of the file. Only complete (`X`) events, pairs of `B`/`E` made complete, and memory instants
 become rows; all others are counted in `Trace.events` and dropped.
 """
@@ -73,6 +74,10 @@ HOST = {
     "dur": "Int64",  # ns, never negative
     "correlation": "Int64",  # joins a runtime or driver call to device work; 0: none
     "shapes": "Int32",  # position in Trace.names of the input dims and types as JSON; -1: not recorded
+    "inputs": "Int32",  # row of Trace.inputs; -1: not recorded
+    "collective": "Int32",  # row of Trace.collectives; -1: none
+    "seq": "Int64",  # Sequence number: joins a backward operator to its forward one; null: not recorded
+    "fwd_thread": "Int64",  # Fwd thread id: of the thread that ran the forward operator, 0: none; null: not recorded
 }
 DEVICE = {
     "cat": "UInt8",  # Cat, from 16
@@ -85,6 +90,7 @@ DEVICE = {
     "correlation": "Int64",
     "config": "Int32",  # row of Trace.configs; -1: none recorded
     "bytes": "Int64",  # of a copy or memset; null: not recorded
+    "collective": "Int32",  # row of Trace.collectives; -1: none
 }
 MEMORY = {
     "ts": "Int64",
@@ -114,6 +120,32 @@ CONFIGS = {  # launch configurations, each once; null: not recorded
     "warps_per_sm": "Float64",
     "occupancy": "Float64",  # "est. achieved occupancy %", 0 to 100, as reported
 }
+INPUTS = {  # arguments of operators, each combination once; an entry an argument, as JSON; null: not recorded
+    "dims": "String",  # of tensors: [[2, 3], [], ...]; of lists of tensors one level deeper
+    "types": "String",  # ["float", "", "Scalar", ...]
+    "strides": "String",  # as dims
+    "concrete": "String",  # values that are no tensors, as text: ["", "1", "[2, 2]", ...]
+}
+COLLECTIVES = {  # what was said of collectives, each combination once; null: not recorded
+    "name": "String",  # allreduce, _allgather_base, ...
+    "group": "String",  # Process Group Name: a number, or what the program calls it
+    "description": "String",  # Process Group Description
+    "group_size": "Int64",
+    "ranks": "String",  # Process Group Ranks as recorded: "[0, 1, 2, 3]", shortened with "..." where many
+    "rank_start": "Int64",  # Global rank start, of the ranks of a group that is evenly spaced
+    "rank_stride": "Int64",
+    "rank": "Int64",  # of this process, in the group
+    "source": "Int64",  # Src Rank, of a receive
+    "destination": "Int64",  # Dst Rank, of a send
+    "seq": "Int64",  # the group's count of collectives
+    "comms_id": "String",  # the same on all ranks of one collective
+    "asynchronous": "Boolean",
+    "dtype": "String",  # Float, BFloat16, ...
+    "in_elements": "Int64",  # In msg nelems, of this rank
+    "out_elements": "Int64",
+    "in_split": "String",  # In split size as recorded: "[]", "[1, 2]"
+    "out_split": "String",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +168,8 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A trace in memory. Frames follow HOST, DEVICE, MEMORY, THREADS and CONFIGS above.
+    """A trace in memory. Frames follow HOST, DEVICE, MEMORY, THREADS, CONFIGS, INPUTS and
+    COLLECTIVES above.
 
     bytes              of the uncompressed text. `format`: "json", "json.gz", "json array", ...
     events             elements of the event list, dropped ones included, damaged ones not.
@@ -157,6 +190,8 @@ class Trace:
     names: pl.Series  # String, position = id
     threads: pl.DataFrame
     configs: pl.DataFrame
+    inputs: pl.DataFrame
+    collectives: pl.DataFrame
     host: pl.DataFrame
     device: pl.DataFrame
     memory: pl.DataFrame

@@ -26,6 +26,8 @@ WORTH = 0.05
 #: Below a hundredth nobody could measure the difference: only what must be known is said.
 SEEN = 0.01
 
+#: Verdicts of runs that wait for their host.
+HOST_BOUND = ("overhead-bound", "pause-bound", "input-bound", "sync-bound", "allocator-bound", "startup-bound")
 #: What the host itself does from launch to launch. First use, compilation and the allocator have findings of their own.
 HOST_WORK = ("dispatch", "compiled_overhead", "python")
 #: The steady cost of launching.
@@ -36,6 +38,14 @@ def share_of(results: Results, ns: float) -> float:
     """Part of the window's device time, which is its length times the devices that worked in it."""
     whole = (results[Verdict].window.duration_ns or 0) * max(1, len(results[Devices].devices))
     return ns / whole if whole else 0.0
+
+
+def part_of(results: Results, key: str) -> tuple[int, float]:
+    """A part of the window: device time (ns, all devices), and its share."""
+    for part in results[Verdict].verdict.parts:
+        if part.part == key:
+            return part.ns * max(1, len(results[Devices].devices)), part.share
+    return 0, 0.0
 
 
 def grade(share: float, most: Severity = Severity.ERROR) -> Severity:
@@ -52,7 +62,7 @@ def bound(results: Results) -> str:
 
 def host_bound(results: Results) -> bool:
     """Whether the host sets the pace: then a shorter kernel only makes the device wait longer."""
-    return bound(results) in ("overhead-bound", "input-bound", "sync-bound")
+    return bound(results) in HOST_BOUND
 
 
 def causes_of(results: Results, keys: Collection[str]) -> list[IdleCause]:

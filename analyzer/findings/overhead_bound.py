@@ -5,13 +5,12 @@ What it means
     dispatcher, shape checks, allocation and the launch call, not to arithmetic. A faster GPU changes nothing.
 
 How it is computed
-    Idle time of the device that ended in a late launch, split by what the launching thread was doing:
-    inside an operator (dispatch), inside a compiled region but outside operators, in Python, and between
-    the launch call's return and the kernel's start. It fires when the verdict is overhead-bound, or when
-    this time inside the device's span is a quarter of the window: less is worth tuning, but does not hold the
-    run back. Where half of it is a single pause, the advice is to record again: that is no steady state.
-    First-use costs (module loading) are not counted: see `cold-start`. "Up to" is all of that idle time: the
-    device's own work stays.
+    Part `dispatch` of the window: idle time of the device in which the host went from launch to launch, inside an
+    operator, a compiled region or Python, or between the launch call's return and the kernel's start (up to a
+    millisecond). Pauses, in which the host did something else, are another part, and so are first use and the
+    allocator. It fires when the verdict is overhead-bound, or when this is a quarter of the
+    window and the device is not the bottleneck: less is worth tuning, but does not hold the run back. "Up to" is all
+    of that idle time: the device's own work stays.
 
 What to try
     Make fewer, larger launches. Shapes that repeat (inference, decode, a training step):
@@ -33,7 +32,6 @@ from collections.abc import Iterable
 
 from analyzer import units
 from analyzer.analyses.compile import Compile
-from analyzer.analyses.idle import Idle, LongestPause
 from analyzer.analyses.kernels import Kernels
 from analyzer.analyses.launches import Launches
 from analyzer.analyses.pace import Pace
@@ -42,13 +40,13 @@ from analyzer.analyses.wait_cost import WaitCost
 from analyzer.findings import (
     HOLDS,
     HOST_WORK,
-    LAUNCH_PATH,
     SEEN,
     bound,
     causes_of,
     finding,
     named,
     owners_of,
+    part_of,
     share_of,
     spread,
 )
@@ -60,26 +58,23 @@ NAME = "overhead-bound"
 
 
 def find(results: Results) -> Iterable[Finding]:
-    causes = causes_of(results, LAUNCH_PATH)
-    ns, inside = sum(c.ns for c in causes), sum(c.gaps_ns for c in causes)
+    ns, share = part_of(results, "dispatch")
     judged = bound(results)
-    named_by_verdict = judged == "overhead-bound" and share_of(results, ns) >= HOLDS
-    if not named_by_verdict and (judged == "compute-bound" or share_of(results, inside) < HOLDS):
+    named_by_verdict = judged == "overhead-bound"
+    if not named_by_verdict and (judged == "compute-bound" or share < HOLDS):
         return
-    up_to = ns if named_by_verdict else inside
-    pause = results[Idle].idle.longest_pause
     yield finding(
         results,
         NAME,
         Severity.ERROR if named_by_verdict else Severity.WARNING,
-        f"the device waits for dispatch {units.share(share_of(results, up_to))} of the time",
+        f"the device waits for dispatch {units.share(share)} of the time",
         (
             _pace(results),
             f"waits for: {named(owners_of(causes_of(results, HOST_WORK)))}",
-            _place(results, up_to),
+            _place(results, ns),
         ),
-        _first_call(pause) if pause and 2 * pause.ns >= up_to else _advice(results),
-        up_to,
+        _advice(results),
+        ns,
     )
 
 
@@ -88,13 +83,6 @@ def _place(results: Results, up_to: int) -> str | None:
         if cause.place and cause.gaps_ns >= up_to / 4:
             return f"Python: {cause.place.frame}, in {cause.place.count:,} of the longest gaps"
     return None
-
-
-def _first_call(pause: LongestPause) -> str:
-    return (
-        f"Half of it or more is one pause of {units.duration(pause.ns)} in {units.short_name(pause.name, 60)}, most "
-        "likely a first call: record again after a warm-up, schedule(wait=1, warmup=3, active=5), and more steps."
-    )
 
 
 def _pace(results: Results) -> str | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from analyzer.index.tree import Mask, Rows, Tree
+    from analyzer.index.waits import Waits
 
     Codes = npt.NDArray[np.int8]
 
@@ -33,15 +34,17 @@ class Cause(IntEnum):
     BLOCKING_SYNC = 6
     PAGEABLE_COPY = 7
     ALLOCATOR = 8
-    FIRST_USE = 9
-    COMPILE = 10
-    INPUT_PIPELINE = 11
-    COLLECTIVE = 12
-    PROFILER = 13
-    DISPATCH = 14
-    COMPILED_OVERHEAD = 15
-    PYTHON = 16
-    NO_HOST_EVENT = 17
+    GRAPH_CAPTURE = 9  # launches are captured, and run nothing
+    FIRST_USE = 10
+    COMPILE = 11
+    INPUT_PIPELINE = 12
+    COLLECTIVE = 13  # the host waits in one
+    PROFILER = 14
+    DISPATCH = 15
+    COMPILED_OVERHEAD = 16
+    PYTHON = 17
+    NO_HOST_EVENT = 18
+    EARLIER_WORK = 19  # the device works through what was launched before the window, unrecorded
 
     @property
     def key(self) -> str:
@@ -57,7 +60,6 @@ _CALL_CAUSES = (
     (Call.LOAD, Cause.FIRST_USE),
 )
 _CONTEXT_CAUSES = (
-    (Role.COMPILE, Cause.COMPILE),
     (Role.INPUT, Cause.INPUT_PIPELINE),
     (Role.COLLECTIVE, Cause.COLLECTIVE),
 )
@@ -86,17 +88,13 @@ def calls_of(tree: Tree, calls: Codes) -> Codes:
     return np.where(call, calls[tree.name], np.int8(Call.OTHER))
 
 
-def host_activity(tree: Tree, role: Codes, call: Codes, pageable: Mask, synchronous: Mask) -> Activity:
-    """Cause and owner of every row, innermost first: the call, the context around it, the operator.
-
-    pageable     rows of copy calls whose copy had pageable memory on one side.
-    synchronous  rows of copy calls that return only when the copy is done.
-    """
+def host_activity(tree: Tree, role: Codes, call: Codes, waits: Waits) -> Activity:
+    """Cause and owner of every row, innermost first: the call, the context around it, the operator."""
     cat = tree.frame["cat"].to_numpy()
     rows = np.arange(tree.height, dtype=np.int32)
     region = np.isin(role, REGION_ROLES)
-    operator = (cat == Cat.OP) & ~region
-    annotation = tree.nearest((cat == Cat.ANNOTATION) & ~region)
+    operator = (cat == Cat.OP) & ~region & (role != Role.STEP)
+    annotation = tree.nearest(((cat == Cat.ANNOTATION) | (role == Role.STEP)) & ~region)
     nearest = tree.nearest(operator | region)
     is_call = (cat == Cat.RUNTIME) | (cat == Cat.DRIVER)
 
@@ -115,18 +113,24 @@ def host_activity(tree: Tree, role: Codes, call: Codes, pageable: Mask, synchron
         put((context >= 0) & (role[context] == wanted), what, context)
     for kind, what in _CALL_CAUSES:
         put(call == kind, what, rows)
-    put(synchronous, Cause.BLOCKING_SYNC, rows)
-    put(pageable, Cause.PAGEABLE_COPY, rows)
+    put(waits.synchronous | waits.blocked, Cause.BLOCKING_SYNC, rows)
+    put(waits.pageable, Cause.PAGEABLE_COPY, rows)
+    put(waits.locked, Cause.ALLOCATOR, rows)
+    # Compiling benchmarks kernels and waits for them: all of that is for the compiler.
+    compiling = tree.nearest(role == Role.COMPILE)
+    put(compiling >= 0, Cause.COMPILE, compiling)
     return Activity(cause, owner)
 
 
 def frame_activity(tree: Tree, role: Codes, in_file: Mask) -> Activity:
-    """The same for Python frames: data loading and compiling by file, else PYTHON.
+    """The same for Python frames: compiling and data loading by any frame around, else PYTHON.
 
     The owner is the innermost frame that names a file (`in_file`, by row): `<built-in ...>` names no place.
+    Run-time wrappers of compiled code count only where they are that frame: what they call is the user's.
     """
-    context = tree.nearest(np.isin(role, [r for r, _ in _CONTEXT_CAUSES]))
+    inner = tree.nearest(in_file)
     cause = np.full(tree.height, Cause.PYTHON, np.int8)
-    for wanted, what in _CONTEXT_CAUSES:
-        cause[(context >= 0) & (role[context] == wanted)] = what
-    return Activity(cause, tree.nearest(in_file))
+    cause[(inner >= 0) & (role[inner] == Role.REGION_PART)] = Cause.COMPILED_OVERHEAD
+    for wanted, what in (*_CONTEXT_CAUSES, (Role.COMPILE, Cause.COMPILE)):
+        cause[tree.nearest(role == wanted) >= 0] = what
+    return Activity(cause, inner)

@@ -1,104 +1,115 @@
-"""What bounds a run: which part of the time is the largest, and whether it is most of it."""
+"""What bounds a run: which part of the window is the largest, and whether it is most of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 from analyzer import units
-from analyzer.index.activity import Cause
 
-#: A part must hold at least this share of the judged time to name the bound. Below one half another
-#: part, or several together, would win more when removed.
-MAJORITY = 0.5
+if TYPE_CHECKING:
+    from analyzer.index.parts import Part
+
+#: A part must hold at least this share of the judged time to name the bound: below one half another part, or
+#: several together, would win more when removed. A part that is so much larger than the next needs less.
+MAJORITY, PLURALITY, AHEAD = 0.5, 0.4, 1.5
 
 #: A launch path takes microseconds. Beyond this, work that was launched and did not start waited for
 #: something that the trace does not show, and no dispatching faster would help.
 LATENCY_LIMIT_NS = 1_000_000
 
-#: Idle causes by the part of the system that the device waited for.
-PARTS: dict[str, tuple[Cause, ...]] = {
-    "overhead": (
-        Cause.DISPATCH,
-        Cause.COMPILED_OVERHEAD,
-        Cause.PYTHON,
-        Cause.LAUNCH_LATENCY,
-        Cause.ALLOCATOR,
-        Cause.FIRST_USE,
-        Cause.COMPILE,
-    ),
-    "sync": (Cause.BLOCKING_SYNC,),
-    "input": (Cause.INPUT_PIPELINE,),
-    "copy": (Cause.PAGEABLE_COPY,),
-    "communication": (Cause.COLLECTIVE,),
-    "compute": (Cause.DEVICE_TURNAROUND, Cause.GRAPH_INTERNAL),
-    "dependency": (Cause.DEPENDENCY,),
-    "unknown": (Cause.NO_HOST_EVENT, Cause.UNLINKED),
-    "not recorded": (Cause.NOT_RECORDED,),
-    "profiler": (Cause.PROFILER,),
-}
+#: Where half of the window or more is earlier work or was not recorded, and no more than this is left, nothing is
+#: judged: a millisecond is a few launches.
+LEFT_NS = 1_000_000
+
 _SENTENCES = {
-    "overhead": "the device waits for the host to dispatch work",
-    "sync": "the host blocks on the device, and the device then waits for the host",
-    "input": "the device waits while the host prepares input",
-    "copy": "copies take the time",
-    "communication": "collectives that no compute overlaps take the time",
     "compute": "the device itself is the bottleneck",
-    "dependency": "streams wait for each other",
+    "communication": "collectives that no compute overlaps take the time",
+    "copies": "copies that no kernel overlaps take the time",
+    "dispatch": "the device waits for the host to dispatch work",
+    "pauses": "the host stops launching, and the device stands still",
+    "input": "the device waits while the host prepares input",
+    "waits": "the host blocks on the device, and the device then waits for the host",
+    "allocator": "the device waits while the host allocates or frees memory",
+    "startup": "what is done once takes the time: first use, compilation or graph capture",
     "unknown": "the device waits and the trace does not say for what",
 }
+_ASIDE = ("profiler", "earlier_work", "not_recorded")
 
 Bound = Literal[
-    "overhead-bound",
-    "sync-bound",
-    "input-bound",
-    "copy-bound",
-    "communication-bound",
     "compute-bound",
-    "cpu-only",
+    "communication-bound",
+    "copy-bound",
+    "overhead-bound",
+    "pause-bound",
+    "input-bound",
+    "sync-bound",
+    "allocator-bound",
+    "startup-bound",
     "mixed",
+    "cpu-only",
     "nothing-to-judge",
 ]
+
+BOUNDS: Mapping[str, Bound] = {
+    "compute": "compute-bound",
+    "communication": "communication-bound",
+    "copies": "copy-bound",
+    "dispatch": "overhead-bound",
+    "pauses": "pause-bound",
+    "input": "input-bound",
+    "waits": "sync-bound",
+    "allocator": "allocator-bound",
+    "startup": "startup-bound",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """bound as in DESIGN; reason is a sentence with its figures; parts are ns of device time."""
+    """bound as in DESIGN; reason is a sentence with its figures; parts are ns, adding up to the window."""
 
     bound: Bound
     reason: str
     parts: Mapping[str, int]
 
 
-def judge(
-    compute_ns: int, copy_ns: int, communication_ns: int, idle: Mapping[Cause, int], unexplained_ns: int = 0
-) -> Verdict:
-    """The bound of some stretch of device time.
+def judge(parts: Mapping[Part, int], ranks: int = 1) -> Verdict:
+    """The bound of some stretch of device time, from its parts (ns).
 
-    compute_ns, copy_ns, communication_ns  busy time: by compute, by copies alone, by collectives alone.
-    idle                                   idle time by cause.
-    unexplained_ns                         idle time whose cause in `idle` does not explain its length.
-    The profiler's own time is not judged. Where launches without a device record make up half of the
-    rest, nothing is: the device may have been busy all along.
+    ranks  of the run that this is one of. The profiler's time, earlier work and what was not recorded are not judged.
     """
-    parts = {part: sum(idle.get(cause, 0) for cause in causes) for part, causes in PARTS.items()}
-    parts["compute"] += compute_ns
-    parts["copy"] += copy_ns
-    parts["communication"] += communication_ns
-    parts["unknown"] += unexplained_ns
-    judged = sum(parts.values()) - parts["profiler"]
-    if judged <= 0:
-        return Verdict("nothing-to-judge", "no device time to judge", parts)
-    if parts["not recorded"] >= MAJORITY * judged:
-        reason = "launches without device records hide what the device did"
-        return Verdict("nothing-to-judge", reason, parts)
-    ranked = sorted(_SENTENCES, key=lambda part: -parts[part])
-    first, second = ranked[:2]
-    share = parts[first] / judged
-    text = f"{_SENTENCES[first]}: {units.duration(parts[first])} of {units.duration(judged)} ({units.share(share)})"
-    if share >= MAJORITY:
-        bound = "mixed" if first in ("dependency", "unknown") else f"{first}-bound"
-        return Verdict(cast("Bound", bound), text, parts)
-    other = f"{_SENTENCES[second]}: {units.duration(parts[second])} ({units.share(parts[second] / judged)})"
-    return Verdict("mixed", f"no part holds half of the time; {text}; {other}", parts)
+    found = {part.key: ns for part, ns in parts.items()}
+    whole = sum(found.values())
+    judged = whole - sum(found[part] for part in _ASIDE)
+    if whole <= 0:
+        return Verdict("nothing-to-judge", "no device time to judge", found)
+    hidden = _hidden(found, whole, judged)
+    if hidden is not None:
+        return Verdict("nothing-to-judge", hidden, found)
+    weigh = {part: found[part] for part in _SENTENCES}
+    weigh["compute"] += found["device"]  # the device's own turnaround is its own time
+    first, second = sorted(weigh, key=lambda part: -weigh[part])[:2]
+    share = weigh[first] / judged
+    of = f"{units.duration(weigh[first])} of {units.duration(judged)} ({units.share(share)})"
+    text = f"{_SENTENCES[first]}: {of}"
+    if first == "communication" and ranks > 1:
+        text += "; from one rank alone, whether they transfer or wait for other ranks is unknown"
+    if first in BOUNDS and (share >= MAJORITY or (share >= PLURALITY and weigh[first] >= AHEAD * weigh[second])):
+        return Verdict(BOUNDS[first], text, found)
+    other = f"{_SENTENCES[second]}: {units.duration(weigh[second])} ({units.share(weigh[second] / judged)})"
+    none = "" if share >= MAJORITY else "no part holds half of the time; "
+    return Verdict("mixed", f"{none}{text}; {other}", found)
+
+
+def _hidden(found: Mapping[str, int], whole: int, judged: int) -> str | None:
+    """Why nothing can be judged, if so."""
+    if found["not_recorded"] >= MAJORITY * (whole - found["profiler"]):
+        return "launches without device records hide what the device did"
+    if found["earlier_work"] >= MAJORITY * whole and judged < LEFT_NS:
+        return (
+            f"the device still worked through what was launched before: {units.duration(found['earlier_work'])} of "
+            f"{units.duration(whole)} ({units.share(found['earlier_work'] / whole)}), and "
+            f"{units.duration(judged)} are left"
+        )
+    return "no device time to judge" if judged <= 0 else None

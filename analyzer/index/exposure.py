@@ -17,7 +17,6 @@ from analyzer.events.schema import Cat
 from analyzer.index import intervals
 from analyzer.index.activity import Cause
 from analyzer.index.bound import LATENCY_LIMIT_NS
-from analyzer.index.kernel_names import decode
 from analyzer.index.vocabulary import matches
 
 if TYPE_CHECKING:
@@ -45,26 +44,34 @@ class Place:
 
 
 def idle(chains: Chains) -> pl.DataFrame:
-    """All idle time in the window by cause and owner (name id): lead-in, gaps and tail. Column `ns`."""
-    pieces = pl.concat([chains.gap_pieces, chains.edge_pieces, chains.tail_pieces])
-    return _usual(pieces).group_by("cause", "owner").agg(pl.col("ns").sum()).sort("ns", "owner", descending=True)
+    """All idle time in the window by cause, owner (name id) and whether it is pause. Column `ns`.
+
+    Launch latency and dependencies are cut to what they can explain, as the verdict judges them.
+    """
+    pieces = usual(chains.idle_pieces.with_columns(pause=pl.Series(chains.pauses.pieces)))
+    return (
+        pieces.group_by("cause", "owner", "pause").agg(pl.col("ns").sum()).sort("ns", "owner", "pause", descending=True)
+    )
 
 
-def _usual(pieces: pl.DataFrame) -> pl.DataFrame:
-    """Pieces with launch latency cut to what a launch can explain, as the verdict judges it."""
-    latency = pl.col("cause") == int(Cause.LAUNCH_LATENCY)
+def usual(pieces: pl.DataFrame) -> pl.DataFrame:
+    """Pieces of launch latency and dependency cut to what these can explain; what is left of them is unknown."""
+    limited = pl.col("cause").is_in([int(Cause.LAUNCH_LATENCY), int(Cause.DEPENDENCY)])
     return pieces.with_columns(
-        ns=pl.when(latency).then(pl.col("ns").clip(upper_bound=LATENCY_LIMIT_NS)).otherwise("ns")
+        ns=pl.when(limited).then(pl.col("ns").clip(upper_bound=LATENCY_LIMIT_NS)).otherwise("ns")
     )
 
 
 def gaps_by_cause(chains: Chains) -> pl.DataFrame:
-    """Idle time of each gap by cause: columns of `Chains.gaps`, `gap` (its row), `cause`, and `ns` of that cause."""
+    """Idle time in the window of each gap by cause: `gap`, a row of `Chains.idle_spans`, its columns, `cause`, `ns`.
+
+    Lead-ins and tail-outs are gaps, too, with `edge` set.
+    """
     # One key of one integer: there are as many groups as gaps.
     key = pl.col("gap") * len(Cause) + pl.col("cause")
-    pieces = _usual(chains.gap_pieces).group_by(key=key).agg(pl.col("gap", "cause").first(), pl.col("ns").sum())
-    gaps = chains.gaps.with_row_index("gap").with_columns(pl.col("gap").cast(pl.Int64))
-    return gaps.join(pieces.drop("key"), on="gap")
+    pieces = usual(chains.idle_pieces).group_by(key=key).agg(pl.col("gap", "cause").first(), pl.col("ns").sum())
+    spans = chains.idle_spans.with_row_index("gap").with_columns(pl.col("gap").cast(pl.Int64))
+    return spans.join(pieces.drop("key"), on="gap")
 
 
 def gaps_of(chains: Chains, causes: Collection[Cause]) -> pl.DataFrame:
@@ -80,7 +87,7 @@ def waited_during(chains: Chains, start: Ints, end: Ints) -> Ints:
     dependency) is no part of it: no host could have shortened it.
     """
     total = np.zeros(len(start), np.int64)
-    late = pl.concat([chains.gaps, chains.edges.select(chains.gaps.columns)]).filter(pl.col("launch").is_not_null())
+    late = chains.idle_spans.filter(pl.col("launch").is_not_null())
     if not late.height:
         return total
     returned = chains.host.end[late["launch"].to_numpy()]
@@ -149,29 +156,10 @@ def own_tax_ns(chains: Chains) -> Ints:
     return tax
 
 
-def kinds(chains: Chains) -> pl.Series:
-    """Kind of each device row, as `kernel_names.KINDS`, "copy" or "memset"."""
-    work = chains.device.select("name", "cat")
-    names = work.filter(pl.col("cat") == int(Cat.KERNEL))["name"].unique()
-    table = pl.DataFrame(
-        {"name": names, "kind": [decode(text).kind for text in chains.text(names)]},
-        schema={"name": pl.Int32, "kind": pl.String},
-    )
-    joined = work.join(table, on="name", how="left", maintain_order="left")
-    return joined.select(
-        pl.when(pl.col("cat") == int(Cat.MEMCPY))
-        .then(pl.lit("copy"))
-        .when(pl.col("cat") == int(Cat.MEMSET))
-        .then(pl.lit("memset"))
-        .otherwise(pl.col("kind"))
-        .alias("kind")
-    ).to_series()
-
-
 def place(chains: Chains, gaps: pl.DataFrame) -> Place | None:
     """The deepest Python frame in a file that covers most of the idle time; None without stacks.
 
-    gaps  rows as `gaps_by_cause` or `Chains.edges` has them, the costliest first.
+    gaps  rows as `gaps_by_cause` has them, the costliest first.
     Each of the costliest gaps votes with its length for the deepest frame that was open for MOST of it.
     `<built-in ...>` frames name no place in a file, and have no vote.
     """
@@ -192,7 +180,8 @@ def _frame_during(chains: Chains, gap: dict[str, Any]) -> str | None:
     start, end = gap["start"], min(gap["end"], int(chains.host.end[gap["launch"]]))
     tree = chains.frames
     # What covers most of an interval is open in its middle, and the path is innermost first.
-    for row in tree.path_at(int(chains.host.thread[gap["launch"]]), (start + end) // 2):
+    middle = (start + end) // 2
+    for row in tree.path_at(chains.threads.speaker(int(chains.host.thread[gap["launch"]]), middle), middle):
         open_ns = min(int(tree.end[row]), end) - max(int(tree.start[row]), start)
         if open_ns >= MOST * (end - start):
             name = str(chains.trace.names[int(tree.name[row])])

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
 import polars as pl
+
+if TYPE_CHECKING:
+    from analyzer.index.tree import Ints
 
 #: Cutting an event can leave the one before it outlasting it: passes until nothing does. Real traces need
 #: one; the bound keeps a made-up cascade from being quadratic.
@@ -70,3 +76,34 @@ def merged(intervals: pl.DataFrame, by: list[str]) -> pl.DataFrame:
 def spread(column: str) -> pl.Expr:
     """Robust standard deviation of a column in an aggregation: 1.4826 times the median absolute deviation."""
     return 1.4826 * (pl.col(column) - pl.col(column).median()).abs().median()
+
+
+class Cover:
+    """Disjoint sorted intervals [ts, te), for sums over many stretches: one binary search a border."""
+
+    def __init__(self, ts: Ints, te: Ints) -> None:
+        self._ts, self._te = ts, te
+        self._total = np.concatenate(([0], np.cumsum(te - ts)))
+
+    @property
+    def total(self) -> int:
+        return int(self._total[-1])
+
+    def before(self, t: Ints) -> Ints:
+        """Covered time before each instant."""
+        if not len(self._ts):
+            return np.zeros(len(t), np.int64)
+        k = np.searchsorted(self._ts, t, "right")
+        over = np.where(k > 0, self._te[np.maximum(k, 1) - 1] - t, 0)
+        out: Ints = self._total[k] - np.maximum(0, over)
+        return out
+
+    def within(self, start: Ints, end: Ints) -> Ints:
+        """Covered time of each [start, end)."""
+        return self.before(end) - self.before(start)
+
+
+def cover(intervals: pl.DataFrame) -> Cover:
+    """The union of (`ts`, `end`), whatever else they belong to."""
+    union = merged(intervals.select("ts", "end", all=pl.lit(0)), ["all"])
+    return Cover(union["ts"].to_numpy(), union["end"].to_numpy())

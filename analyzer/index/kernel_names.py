@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from analyzer.index.vocabulary import COMMUNICATION_KERNEL
+#: What a demangled or plain name may begin with before the function's own: return type, namespaces.
+_LEAD = r"^(?:void |__global__ )?(?:\(anonymous namespace\)::)?"
 
 KINDS: tuple[tuple[str, str], ...] = (
-    ("communication", COMMUNICATION_KERNEL),
     ("attention", r"^triton_tem_\w*(?:attention|sdpa)"),
     ("convolution", r"^triton_tem_\w*conv"),
     ("gemm", r"^triton_tem_"),
@@ -21,6 +21,13 @@ KINDS: tuple[tuple[str, str], ...] = (
     ("normalisation", r"^triton_(?:red|per)_\w*norm"),
     ("softmax", r"^triton_(?:red|per)_\w*softmax"),
     ("reduction", r"^triton_(?:red|per)_"),
+    # NCCL, RCCL, MSCCL, oneCCL, HCCL; then libraries by namespace; then all-reduces of serving engines; torch's
+    # symmetric memory; Transformer Engine's user buffers.
+    ("communication", _LEAD + r"(?:nccl|rccl|msccl|hccl|oneccl)(?:pp)?(?:[A-Z_:]|Dev|Kernel)|^(?:SendRecv|AllReduce|AllGather|ReduceScatter|AllToAll|Broadcast)(?:Kernel|_)"),
+    ("communication", _LEAD + r"(?:deep_ep|mori|nvshmem\w*|nvshmemi\w*|rocshmem\w*|ccl|oneccl|mscclpp|quickreduce)::|" + _LEAD + r"(?:nvshmem|rocshmem)\w*|" + _LEAD + r"Ep(?:Dispatch|Combine)\w*"),
+    ("communication", _LEAD + r"(?:(?:\w+|\(anonymous namespace\))::)*(?:cross_device_reduce|(?:one|two)_?shot_?all_?reduce|multimem_(?:all|one|two|reduce)|all_?reduce|allreduce|all_?gather|reduce_?scatter|all_?to_?all|moe_?alltoall|moe_?comm|userbuffers_)\w*"),
+    ("communication", r"(?i)^(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all_?v?|broadcast|send_?recv|send|recv)$"),
+    ("communication", r"^_?(?:\w+_)?(?:all_reduce|allreduce|all_gather|allgather|reduce_scatter|all_to_all|alltoall)(?:_\w+)?_kernel\w*$|^kuserbuffers_|^multimem_"),
     ("attention", r"(?i)fmha|flash_(?:fwd|bwd|attn)|flash::|flashattn|sdpa|(?:^|[^a-z])attn_(?:fwd|bwd)|mha_|kernel_mha|"
                   r"(?:paged|unified|flex|ragged)_attention|dot_do_o|convert_dq"),
     ("elementwise", r"(?i)rotary|rope_|SubTensorOp|triu_tril|act_and_mul|silu_and_mul"),

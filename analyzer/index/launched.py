@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from analyzer.index.vocabulary import Call
-from analyzer.index.within import engine_threads
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -70,7 +69,7 @@ def launched(chains: Chains) -> Launched:
     start = host.start[row]
     token = _tokens(chains)
     order = np.lexsort((start, group))
-    process = chains.trace.threads["pid"].rank("dense").cast(pl.Int64).to_numpy()[host.thread[row]]
+    process = chains.process_of_thread[host.thread[row]]
     graph = chains.call[row] == Call.GRAPH
     return Launched(row[order], start[order], group[order], events[order], token[order], graph[order], process[order])
 
@@ -79,12 +78,12 @@ def groups(chains: Chains) -> Ints:
     """Of each thread the group that it launches for. Shape (threads,)."""
     threads = chains.trace.threads
     own = np.arange(threads.height, dtype=np.int64)
-    engine = engine_threads(chains)
+    engine = chains.engine
     if not engine.any():
         return own
     launch = chains.launches["launch"].to_numpy()
     many = np.bincount(chains.host.thread[launch], minlength=threads.height)
-    process = threads["pid"].rank("dense").cast(pl.Int64).to_numpy()
+    process = chains.process_of_thread
     for one in np.unique(process[engine]):
         callers = np.nonzero((process == one) & ~engine)[0]
         if len(callers):

@@ -18,7 +18,7 @@ import polars as pl
 
 from analyzer.index import step_kinds
 from analyzer.index.engines import Engines, known
-from analyzer.index.steps_found import Found, How, Scene, find, folded, processes_of
+from analyzer.index.steps_found import Found, How, Scene, find, folded
 
 if TYPE_CHECKING:
     from analyzer.index.build import Chains
@@ -139,7 +139,7 @@ def _name(
     chains: Chains, scene: Scene, found: Found, said: pl.DataFrame, wall: Ints
 ) -> tuple[Ints, tuple[str, ...], tuple[str, ...]]:
     """Phase of each step, most wall time first; the phases' names and kinds."""
-    by = processes_of(chains) if found.by_process else scene.groups
+    by = chains.process_of_thread if found.by_process else scene.groups
     update = step_kinds.updates(chains, found.group, found.start, found.end, by)
     kind = scene.kinds(found)
     counted = (scene.events(found) > 0) & ~_cut(chains, found)

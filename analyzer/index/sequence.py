@@ -15,7 +15,6 @@ import polars as pl
 
 from analyzer.events.schema import Cat
 from analyzer.index.vocabulary import Call
-from analyzer.index.within import engine_threads
 
 if TYPE_CHECKING:
     from analyzer.index.build import Chains
@@ -101,7 +100,7 @@ def period(line: Line) -> Ints | None:
 
 def backward(line: Line) -> Ints | None:
     """At the start of each backward pass."""
-    engine = engine_threads(line.chains)[line.chains.host.thread[line.launched.row[line.mine]]]
+    engine = line.chains.engine[line.chains.host.thread[line.launched.row[line.mine]]]
     begins = np.nonzero(engine & ~np.append(False, engine[:-1]))[0]
     return np.unique(np.append(0, begins)) if len(begins) >= CALLS else None
 

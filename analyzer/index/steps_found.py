@@ -160,7 +160,7 @@ class Scene:
 
     def kinds(self, found: Found) -> Ints:
         """Kind of each step by its folded name, an optimizer's step in it, and what it launches."""
-        by = processes_of(self.chains) if found.by_process else self.groups
+        by = self.chains.process_of_thread if found.by_process else self.groups
         update = step_kinds.updates(self.chains, found.group, found.start, found.end, by)
         label = np.unique(folded(found.name).to_numpy().astype(str), return_inverse=True)[1].ravel() * 2 + update
         return step_kinds.kinds(self.chains, self.work(found), found.count, label)
@@ -190,11 +190,6 @@ def find(scene: Scene) -> Found | None:
 def folded(names: pl.Series) -> pl.Series:
     """Names with every number as `#`."""
     return names.str.replace_all(r"\d+(?:\.\d+)?", "#")
-
-
-def processes_of(chains: Chains) -> Ints:
-    """Of each thread its process, as a small number."""
-    return chains.trace.threads["pid"].rank("dense").cast(pl.Int64).to_numpy()
 
 
 def _of_rows(scene: Scene, how: How, tree: Tree, rows: Ints, *, frames: bool, by_process: bool = False) -> Found:

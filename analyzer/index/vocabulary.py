@@ -28,6 +28,9 @@ class Call(IntEnum):
     FILL = 7
     OCCUPANCY = 8  # asks how many blocks or clusters fit
     ATTRIBUTE = 9  # asks for or sets an attribute of a function, device or pointer
+    BEGIN_CAPTURE = 10  # from here to END_CAPTURE launches are captured into a graph
+    END_CAPTURE = 11
+    INSTANTIATE = 12  # makes a graph that can be launched
 
 
 class Role(IntEnum):
@@ -52,6 +55,9 @@ CALLS: tuple[tuple[str, Call], ...] = (
         Call.WAIT,
     ),
     (r"(?i)^(?:cuda|cu|hip|musa)(?:GraphLaunch)", Call.GRAPH),
+    (r"(?i)^(?:cuda|cu|hip|musa)StreamBeginCapture", Call.BEGIN_CAPTURE),
+    (r"(?i)^(?:cuda|cu|hip|musa)StreamEndCapture", Call.END_CAPTURE),
+    (r"(?i)^(?:cuda|cu|hip|musa)GraphInstantiate", Call.INSTANTIATE),
     (r"(?i)^(?:cuda|cu|hip|musa)(?:Ext)?(?:Module)?Launch(?:Kernel|Coop|Grid|ByPtr|$)", Call.LAUNCH),
     (
         r"(?i)^(?:zeCommandListAppendLaunch|urEnqueueKernelLaunch|piEnqueueKernelLaunch|runFunction)",
@@ -93,33 +99,60 @@ ROLES: tuple[tuple[str, Role], ...] = (
     (
         r"(?i)enumerate\(DataLoader\)|dataloader|enumerate\(DataPipe|(?:^|[^a-z])pre_?process|"
         r"(?:^|[^a-z])(?:load|fetch|read|get|wait(?:_for)?|next|prepare)[_ ](?:next_)?(?:batch|data|inputs?|samples?)(?:$|[^a-z_])|"
-        r"(?:^|[^a-z])(?:data|input|batch)[_ ]?(?:load\w*|fetch\w*|prep|pipeline|wait|iter)(?:$|[^a-z_])",
+        r"(?:^|[^a-z])(?:data|input|batch)[_ ]?(?:load\w*|fetch\w*|prep|pipeline|wait|iter)(?:$|[^a-z_])|"
+        r"(?:^|[^a-z])(?:tokeni[sz](?:e|er|ation)|collate(?:_fn)?|(?:decode|resize|load|read)_(?:image|video|audio|frame)s?|image_processor|feature_extractor)(?:$|[^a-z_])|__getitem__",
         Role.INPUT,
     ),
+    # The host itself waits in these; issuing a collective to a device's queue is dispatch.
     (
-        r"^nccl:|^c10d::|^record_param_comms|^gloo:|^mpi:|^symm_mem::|^_c10d_functional::|^xccl:|^hccl:|"
-        r"(?i)(?:^|[^a-z])all_?(?:reduce|gather|to_?all|2_?all)|reduce_?scatter",
+        r"^gloo:|^mpi:|^ucc:|^c10d::(?:monitored_)?barrier|wait_tensor$|^(?:c10d|torch\.distributed|dist)\S*(?:::|\.)(?:_?wait|Work\.wait)$|^Work\.wait$",
         Role.COLLECTIVE,
     ),
 )
 
-#: Python frames say where they are by file; their functions' names are the user's, and prove nothing.
+#: Python frames say where they are by file; the functions' names are the user's, and say what for by convention.
 FRAMES: tuple[tuple[str, Role], ...] = (
-    (r"(?:^|/)torch/utils/data/", Role.INPUT),
+    # Run-time wrappers around compiled code: nothing compiles here.
     (
-        r"(?:^|/)torch/(?:_dynamo/(?:convert_frame|symbolic_convert|output_graph)|_inductor/(?:compile_fx|graph|scheduler|"
-        r"codecache|async_compile|codegen/)|_functorch/(?:aot_autograd|_aot_autograd/(?:graph_compile|jit_compile_runtime)))",
+        r"(?:^|/)torch/(?:_functorch/(?:aot_autograd\.py\(\d+\): (?:forward|backward|boxed_\w+)$|_aot_autograd/(?:runtime_wrappers|utils|functional_utils)\.py|utils\.py)|"
+        r"_inductor/(?:output_code|utils|cudagraph_trees|cudagraph_utils|runtime/(?:static_\w+|runtime_utils))\.py|"
+        r"_inductor/(?:codecache|compile_fx)\.py\(\d+\): (?:__call__|run|forward|\w+_run|inner)$|_inductor/runtime/triton_heuristics\.py\(\d+\): (?:run|launcher|get_profiler_kwargs|<genexpr>)$|"
+        r"_dynamo/(?:eval_frame|guards|utils|external_utils|decorators)\.py)|/torchinductor_\w+/",
+        Role.REGION_PART,
+    ),
+    (r"(?:^|/)torch/(?:nn|fx|distributed|_\w+|optim)/\S+: __getitem__$", Role.DISPATCH),
+    (
+        r"(?:^|/)torch/utils/data/|(?:^|/)(?:torchvision|torchaudio)/(?:transforms|io|datasets)/|(?:^|/)(?:PIL|cv2|decord|av|librosa|albumentations|webdataset|datasets|tokenizers|tiktoken|sentencepiece|streaming)/|"
+        r"(?:^|/)transformers/(?:\S*/)?(?:(?:image|video|audio)_(?:processing|transforms|utils)\w*|feature_extraction\w*|tokenization\w*|processing_\w+)\.py|"
+        r"\.py\(\d+\): (?:__getitem__|__getitems__|collate(?:_fn)?|pre_?process\w*|tokeni[sz]e\w*|(?:load|decode|read|fetch|get|next|prepare)_(?:next_)?(?:image|video|audio|frame|sample|batch|inputs?)(?:s|es)?)$",
+        Role.INPUT,
+    ),
+    (
+        r"(?:^|/)torch/(?:_dynamo/(?:convert_frame|symbolic_convert|output_graph)|_inductor/(?:compile_fx|graph|scheduler|select_algorithm|"
+        r"codecache|async_compile|codegen/|runtime/triton_heuristics\.py\(\d+\): (?:precompile|_precompile\w*|bench|benchmark_\w+|autotune_\w+|coordinate_descent\w*|make_launcher\w*))|"
+        r"_functorch/(?:aot_autograd|_aot_autograd/(?:graph_compile|jit_compile_runtime|collect_metadata\w*|dispatch_and_compile\w*)))|"
+        r"(?:^|/)triton/(?:compiler/|backends/\w+/compiler|testing\.py\(\d+\): do_bench|runtime/autotuner\.py\(\d+\): (?:_bench|benchmark|do_bench)|runtime/jit\.py\(\d+\): (?:_do_compile|compile))",
         Role.COMPILE,
     ),
-)
+    (r"(?:^|/)torch/distributed/\S+\.py\(\d+\): (?:wait|barrier|monitored_barrier)$|<built-in method wait of \S*Work", Role.COLLECTIVE),
+)  # fmt: skip
 
-COMMUNICATION_KERNEL = r"(?i)^(?:void )?(?:nccl|rccl|mscclpp|hccl|oneccl)|ncclDevKernel|ncclKernel|all_?reduce|allgather|all_gather|reduce_?scatter|all_?to_?all|cross_device_reduce|multimem|nvshmem|sendrecv"
-PROFILER_OVERHEAD = r"(?i)Activity Buffer|Command Buffer|Buffer Flush|Instrumentation|Resource|Profiler"
+#: The launch queue was full: CUPTI notes it, but the host waits and the profiler does nothing.
+QUEUE_FULL = r"^Command Buffer Full$"
+PROFILER_OVERHEAD = r"(?i)Activity Buffer|Buffer Flush|Instrumentation|Resource|Profiler"
 PAGEABLE = r"(?i)pageable"
+#: A copy to the host, as CUPTI, roctracer and others write it.
+TO_HOST = r"(?i)DtoH|DeviceToHost|D2H|device -> (?:pageable|pinned|host)"
 #: `cudaMemcpy`, `cudaMemcpy2D`, `cuMemcpyDtoH_v2`, `hipMemcpyWithStream`: no `Async` in the name.
 SYNCHRONOUS_COPY = (
     r"^(?:cuda|cu|hip|musa)Memcpy(?:[23]D|[HDA]to[HDA]|ToSymbol|FromSymbol|WithStream|Peer)?(?:_v\d|_ptds)?$"
 )
+#: A call that makes one stream wait for another's event.
+STREAM_WAIT = r"(?i)^(?:cuda|cu|hip|musa)StreamWait(?:Event|Value)"
+#: Functions that the autograd engine runs, each at the top of one of its threads.
+ENGINE = r"^autograd::engine::"
+#: Frames that wait for the autograd engine: what it does is done for whoever called them.
+BACKWARD_FRAME = r"run_backward|torch/autograd/(?:__init__|graph)\.py\(\d+\): (?:backward|grad|_engine_run_backward)$|torch/_tensor\.py\(\d+\): backward$"
 
 
 def classify(names: pl.Series, rules: tuple[tuple[str, int], ...]) -> npt.NDArray[np.int8]:

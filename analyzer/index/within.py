@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from analyzer.index.build import Chains
     from analyzer.index.tree import Ints, Mask
 
-_ENGINE = r"^autograd::engine::"
-
 
 @dataclass(frozen=True)
 class Work:
@@ -34,22 +32,13 @@ class Work:
 
 
 def engine_threads(chains: Chains) -> Mask:
-    """Threads whose top-level events are all the autograd engine's. Shape (threads,)."""
-    host = chains.host
-    top = host.parent < 0
-    engine = chains.trace.names.str.contains(_ENGINE).to_numpy()[host.name]
-    thread = host.thread
-    operators = top & ~chains.is_call
-    count = chains.trace.threads.height
-    of_engine: Ints = np.bincount(thread[operators & engine], minlength=count)
-    every: Ints = np.bincount(thread[operators], minlength=count)
-    only: Mask = (of_engine > 0) & (every == of_engine)
-    return only
+    """Threads of the autograd engine. Shape (threads,)."""
+    return chains.engine
 
 
 def processes(chains: Chains) -> Ints:
     """Process of each host row, as a small number: what one does, it does for itself alone."""
-    return chains.trace.threads["pid"].rank("dense").cast(pl.Int64).to_numpy()[chains.host.thread]
+    return chains.process_of_thread[chains.host.thread]
 
 
 def work_of(chains: Chains, rows: Ints, *, any_thread: bool = False) -> Work:

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from analyzer.errors import TraceError
+from analyzer.events.builder import NULL
 from analyzer.events.schema import Cat
 from analyzer.sources.kineto import dialects
-from analyzer.sources.kineto.numbers import NULL, spell, to_id, to_ns
+from analyzer.sources.kineto.numbers import spell, to_id, to_ns
 from analyzer.sources.limits import MAX_DISTANCE_NS
 
 if TYPE_CHECKING:
@@ -359,7 +360,7 @@ def _merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _clock(times: array[int]) -> tuple[int, int]:
-    """First and last begin of what a report counts, without those whose clock is broken; see `frames`."""
+    """First and last begin of what a report counts, without those whose clock is broken; see `assembly`."""
     import numpy as np
 
     if not times:

@@ -29,9 +29,11 @@ from analyzer import output, units
 from analyzer.errors import TraceError
 from analyzer.output import Output
 from analyzer.redact import part
-from analyzer.redact.identity import KINDS, NAMES, Learned, Scrubber
+from analyzer.redact.leftover import Leftover
+from analyzer.redact.names import Words
 from analyzer.redact.part import Selection
 from analyzer.redact.raw import Piece, pieces
+from analyzer.redact.scrub import KINDS, Scrubber
 from analyzer.report.findings import Warning
 from analyzer.sources import sniff
 from analyzer.sources.notes import Notes
@@ -42,13 +44,15 @@ _TIMES = re.compile(rb'("(?:ts|dur|tts|tdur)"[ \t\r\n]*:[ \t\r\n]*)(-?\d+(?:\.\d
 _MARKED = re.compile(rb'("(?:ts|dur|tts|tdur)":)"#(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"')
 _SPOOL = 1 << 20
 _LEVEL = 6
+_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
     """What came of it. Events are elements of the list of events; sizes are bytes.
 
-    removed  kind -> how often something was replaced or left out; mapping: see `Scrubber`.
+    removed  kind -> how often something was replaced or left out. mapping: kind -> word -> what it stands for.
+    stayed   names of annotations and modules that stay as they are, since all of their words are public.
     """
 
     events_before: int
@@ -59,6 +63,7 @@ class Shared:
     file_after: int | None
     removed: Mapping[str, int]
     mapping: Mapping[str, Mapping[str, str]]
+    stayed: tuple[str, ...]
     warnings: tuple[Warning, ...]
 
 
@@ -68,14 +73,13 @@ def share(
     selection: Selection | None = None,
     *,
     keep: Collection[str] = (),
-    hash_names: bool = False,
-    seed: str | None = None,
-    remember: bool = False,
+    mapping: Mapping[str, Mapping[str, str]] | None = None,
     progress: Progress | None = None,
 ) -> Shared:
     """Write a trace to `target`: packed where its name ends in .gz. What is there is replaced at the end.
 
-    keep, hash_names, seed, remember   see `Scrubber`.
+    keep      KINDS that stay.
+    mapping   of an earlier run: what it knows gets the same words, as traces of one job should.
     progress   called with (bytes read, bytes to read or None); the file is read twice.
     Raises TraceError where the trace cannot be read, the part is not in it, or the target cannot be written.
     """
@@ -84,7 +88,7 @@ def share(
         shown = os.fspath(source)
         survey = _survey(path, shown, wanted, progress)
         wanted_part = part.choose(survey.seen, wanted, shown)
-        scrubber = Scrubber(survey.learned, keep=keep, hash_names=hash_names, seed=seed, remember=remember)
+        scrubber = Scrubber(keep=keep, known=Words(mapping))
         writer = _Writer(path, survey, wanted_part, scrubber, progress)
         file_after = _write(output.of(target), writer)
         size = os.stat(path).st_size
@@ -98,7 +102,8 @@ def share(
         file_before=size,
         file_after=file_after,
         removed=dict(scrubber.removed),
-        mapping=scrubber.mapping,
+        mapping=scrubber.words.mapping,
+        stayed=tuple(scrubber.names.stayed),
         warnings=survey.notes.warnings(),
     )
 
@@ -110,11 +115,15 @@ def summary(done: Shared, target: Path) -> list[str]:
         f"wrote {units.clean(str(target))}: {units.size(done.file_before)} -> {units.size(done.file_after)} ({text})",
         f"  events     {done.events_after:,} of {done.events_before:,} kept",
     ]
-    for kind, what in (*KINDS.items(), (NAMES, "annotations, modules and functions of your own")):
+    for kind, what in KINDS.items():
         if times := done.removed.get(kind, 0):
             lines.append(f"  {kind:<10} {times:,} times replaced or left out: {what}")
     lines += [f"  {w.code}: {w.message}" for w in done.warnings]
-    return [*lines, "Names of operators, kernels and annotations are in it: look at it before you hand it on."]
+    if done.stayed:
+        shown = ", ".join(units.clean(name) for name in done.stayed[:_SHOWN])
+        more = f" and {len(done.stayed) - _SHOWN} more" if len(done.stayed) > _SHOWN else ""
+        lines.append(f"  text that stays, of public words: {shown}{more}")
+    return [*lines, "No secret's shape was found in what was written; look at it all the same before you hand it on."]
 
 
 @contextmanager
@@ -160,7 +169,6 @@ class _Survey:
     """
 
     notes: Notes
-    learned: Learned = field(default_factory=Learned)
     values: dict[str, Any] = field(default_factory=dict)
     depth: int | None = None
     elements: int = 0
@@ -176,8 +184,6 @@ def _survey(path: str, shown: str, wanted: Selection, progress: Progress | None)
     survey = _Survey(Notes())
     with _opened(path, shown, survey.notes, _half(progress, 0)) as source:
         for piece in pieces(source, survey.notes, survey.values):
-            # Also what stands around the events: it is left out, but a name in it may occur in them.
-            survey.learned.look(piece.text)
             if not piece.events:
                 continue
             if survey.depth is None or piece.depth < survey.depth:
@@ -191,7 +197,6 @@ def _survey(path: str, shown: str, wanted: Selection, progress: Progress | None)
         survey.bytes = source.offset
     if survey.depth is None:
         raise sniff.no_event_list(shown, dict.fromkeys(survey.values))
-    survey.learned.header(survey.values)
     return survey
 
 
@@ -247,6 +252,7 @@ class _Writer:
 
     def write(self, out: IO[bytes]) -> None:
         self.bytes = self.kept = 0
+        self._leftover = Leftover()
         header = self._scrubber.header(self._survey.values)
         header["tracecli_share"] = {"version": 1, "whole": self._wanted is None}
         members = b",\n".join(b"%b: %b" % (orjson.dumps(key), orjson.dumps(value)) for key, value in header.items())
@@ -269,6 +275,7 @@ class _Writer:
         self.kept += len(kept)
 
     def _put(self, out: IO[bytes], text: bytes) -> None:
+        self._leftover.look(text)
         out.write(text)
         self.bytes += len(text)
 

@@ -48,7 +48,7 @@ def build(values: Values) -> Work:
 def expect(values: Values) -> Expect:
     """The punctual rank waits inside the collective."""
     return Expect(
-        ("communication-bound", "overhead-bound", "mixed"),
+        ("communication-bound", "pause-bound", "overhead-bound", "mixed"),
         text=(
             f"rank {values['late_rank']} starts each step {values['late']} ms late;",
             "the other rank waits for it in its first all-reduce",

@@ -1,4 +1,10 @@
-"""MANIFEST.json: what each recorded file is, and why it is kept."""
+"""MANIFEST.json: what each recorded file is, why it is kept, and what a report of it must find.
+
+fixtures         what was recorded, by name; written anew with each recording
+failed, skipped  why there is none
+findings         by fixture, what an expert would say of it: `must`, errors and warnings in the report's order;
+                 `notes`, likewise; `why`, in a sentence. Written by hand, and kept when a fixture is recorded anew
+"""
 
 import fcntl
 import hashlib
@@ -22,7 +28,7 @@ def read(folder: Path) -> dict[str, Any]:
     """The manifest of a folder; an empty one where there is none yet. Raises ValueError if it is no JSON."""
     path = folder / NAME
     if not path.exists():
-        return {"version": 1, "total_bytes": 0, "fixtures": {}, "failed": {}, "skipped": {}}
+        return {"version": 1, "total_bytes": 0, "fixtures": {}, "failed": {}, "skipped": {}, "findings": {}}
     found: dict[str, Any] = json.loads(path.read_text())
     return found
 

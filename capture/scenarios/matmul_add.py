@@ -41,7 +41,7 @@ def expect(values: Values) -> Expect:
     large = values["size"] >= 2048
     if values["cold"]:
         return Expect(
-            ("overhead-bound",),
+            ("startup-bound", "overhead-bound"),
             text=(
                 "the first call takes a hundred milliseconds and more: modules and kernels are loaded, the",
                 "library asks for occupancies, the profiler takes its first buffer; later calls are normal",
@@ -54,7 +54,8 @@ def expect(values: Values) -> Expect:
     else:
         events = 0
     return Expect(
-        ("compute-bound", "mixed") if large else ("overhead-bound",),  # mixed: few calls, after an idle device
+        # Few calls, after an idle device: the host's head start weighs as much as the product.
+        ("compute-bound", "mixed", "overhead-bound") if large else ("overhead-bound",),
         {"matmul_add": events} if events and not values["batched"] else {},
         (
             "compiled: one aten::addmm, its output seeded by a Memcpy DtoD; more CPU time than eager",

@@ -57,7 +57,7 @@ def expect(values: Values) -> Expect:
             ("overhead-bound",),
             text=("torch has given up compiling: a cache lookup a step, then plain operators",),
         )
-    return Expect(("overhead-bound",), text=("every recorded step is compiled anew; the device is idle",))
+    return Expect(("startup-bound",), text=("every recorded step is compiled anew; the device is idle",))
 
 
 SCENARIO = Scenario(

@@ -103,7 +103,31 @@ def test_graph_breaks_are_resume_functions_among_the_frames(contract):
     ]
     assert contract(micro)["compile"]["graph_breaks"] == 1
     assert contract([micro[0], frame("model.py(9): forward", 0, 300)])["compile"]["graph_breaks"] == 0
-    assert contract([micro[0]])["compile"]["graph_breaks"] is None  # without stacks nothing is known
+    assert contract([micro[0]])["compile"]["graph_breaks"] == 0  # regions have numbers: an inner one would show
+    assert contract([annotation("CompiledFunction", 0, 100)])["compile"]["graph_breaks"] is None
+
+
+def test_a_region_inside_another_is_listed_by_itself_with_the_users_code_at_the_break(contract):
+    """
+    Twice: lookup [0, 5]; 0/0 [10, 110] with its graph [20, 40]; then print() until the lookup [70, 75]; 1/0 [80, 100]
+    with its graph [82, 98].
+    """
+    micro = []
+    for at in (0, 200):
+        micro += [
+            op("TorchDynamo Cache Lookup", at, 5), op("Torch-Compiled Region: 0/0", at + 10, 100),
+            op("## Call CompiledFxGraph fa ##", at + 20, 20), op("TorchDynamo Cache Lookup", at + 70, 5),
+            op("Torch-Compiled Region: 1/0", at + 80, 20), op("## Call CompiledFxGraph fb ##", at + 82, 16),
+        ]  # fmt: skip
+    found = contract(micro)["compile"]
+    outer, inner = found["regions"]
+    assert (found["graph_breaks"], found["guard_lookups"], found["lookups_without_region"]) == (1, 4, 0)
+    assert (outer["name"], outer["parent"], outer["breaks"], outer["user_us_at_breaks"]) == (
+        "Torch-Compiled Region: 0/0", None, 1, 60,
+    )  # fmt: skip
+    # Of 100: its graph 20, 25 of the inner one with its lookup; of the 55 that are left 30 are the user's.
+    assert (outer["generated_us_median"], outer["overhead_us_median"], outer["operators_us_median"]) == (20, 25, 0)
+    assert (inner["parent"], inner["calls"], inner["guard_us_median"]) == ("Torch-Compiled Region: 0/0", 2, 5)
 
 
 def test_time_spent_compiling_is_counted_once(contract):

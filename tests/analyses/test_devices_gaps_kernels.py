@@ -67,8 +67,8 @@ def test_the_timeline_is_the_busy_share_of_equal_cells_of_the_window(contract):
     micro = [op("x", 0, 240), kernel("a", 10, 2.5), kernel("b", 10.5, 2, stream=8)]
     (line,) = contract(micro)["timeline"]
     assert (line["device"], line["start_us"], line["cell_us"], len(line["cells"])) == (0, 0, 1, 240)
-    busy = {i: cell for i, cell in enumerate(line["cells"]) if cell}
-    assert busy == {10: {"busy": 1}, 11: {"busy": 1}, 12: {"busy": 0.5}}
+    assert {i: share for i, share in enumerate(line["busy"]) if share} == {10: 1, 11: 1, 12: 0.5}
+    assert (line["cells"][11], line["cells"][12]) == ({"compute": 1}, {"compute": 0.5, "unknown": 0.5})
 
 
 def test_one_device_is_a_detail_beside_its_picture_and_several_are_not(report):
@@ -105,9 +105,15 @@ def two_gaps():
 def test_causes_are_totals_with_count_and_longest(contract):
     rows = {c["cause"]: c for c in contract(two_gaps())["gaps"]["by_cause"]}
     assert {cause: (c["total_us"], c["count"], c["max_us"]) for cause, c in rows.items()} == {
-        "dispatch": (85, 1, 85), "launch_latency": (5, 1, 5), "device_turnaround": (4, 1, 4),
+        "dispatch": (85, 2, 85), "launch_latency": (5, 2, 5), "device_turnaround": (4, 1, 4),
     }  # fmt: skip
-    assert rows["dispatch"]["owners"] == [{"name": "aten::mm", "total_us": 85}]
+    # Before the first work the call [0, 2], and until 5 its latency: at the edge of the window, and of no gap.
+    assert {cause: (c["edge_us"], c["outside_us"]) for cause, c in rows.items()} == {
+        "dispatch": (2, 0), "launch_latency": (3, 0), "device_turnaround": (0, 0),
+    }  # fmt: skip
+    assert rows["dispatch"]["owners"] == [
+        {"name": "aten::mm", "total_us": 85}, {"name": "cudaLaunchKernel", "total_us": 2},
+    ]  # fmt: skip
     assert rows["dispatch"]["share"] == 85 / 94
 
 
@@ -160,16 +166,16 @@ def shown(report, events, title):
 
 
 def test_the_cause_of_most_of_a_gap_is_shown_with_its_share(report):
-    """85 of 90 µs; the short gap has one cause alone."""
+    """85 of 90 µs; the lead-in [0, 5] is 2 of dispatch and 3 of latency; the short gap has one cause alone."""
     rows = shown(report, two_gaps(), "Longest gaps")
-    assert [row[2] for row in rows] == ["dispatch 94.4%", "device turnaround"]
+    assert [row[2] for row in rows] == ["dispatch 94.4%", "launch latency 60%", "device turnaround"]
 
 
 def test_causes_of_several_devices_say_which_and_share_the_idle_time_of_all(report):
-    """Unlinked: 30 µs on device 0, 10 on device 1."""
+    """Unlinked: 30 µs on device 0; on device 1 10, and 20 from its last work to the window's end."""
     micro = [kernel("a", 0, 10), kernel("b", 40, 10), kernel("a", 0, 10, device=1), kernel("b", 20, 10, device=1)]
     rows = shown(report, micro, "Idle time by cause")
-    assert [row[:3] for row in rows] == [("unlinked (GPU 0)", 30_000, 0.75), ("unlinked (GPU 1)", 10_000, 0.25)]
+    assert [row[:3] for row in rows] == [("unlinked (GPU 0)", 30_000, 0.5), ("unlinked (GPU 1)", 30_000, 0.5)]
 
 
 def test_the_longest_gaps_that_are_shown_do_not_pass_for_all(report):

@@ -79,23 +79,8 @@ def test_a_lead_in_has_a_place_where_there_are_no_gaps(contract):
     assert found["python"]["gaps_us"] == 0
 
 
-def test_the_longest_pause_is_of_one_gap_and_one_owner(contract):
-    """`a` holds two gaps of 50, `b` one of 80: 80 it is, though `a` has more in all."""
-    micro, corr = chain("aten::mm", 0, 1, 8, 2), 1
-    at = 10
-    for name, length in (("a", 50), ("b", 80), ("a", 50)):
-        corr += 1
-        micro += [
-            op(name, at, length),
-            launch("cudaLaunchKernel", at + length - 1, 1, corr),
-            kernel("k", at + length, 2, corr),
-        ]
-        at += length + 2
-    assert contract(micro)["idle"]["longest_pause"] == {"name": "b", "us": 80}
-
-
 def test_without_device_work_nothing_is_idle(contract):
-    assert contract([op("aten::mm", 0, 10)])["idle"] == {"by_cause": [], "longest_pause": None}
+    assert contract([op("aten::mm", 0, 10)])["idle"] == {"by_cause": []}
 
 
 # -- the pace -----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analyzer.analyses.verdict import analyze
+from analyzer.index import parts
 from analyzer.report import codec
 from analyzer.report.blocks import Table
 from tests.micro import BUFFER, chain, frame, kernel, launch, memcpy, op, overhead
@@ -18,7 +19,7 @@ def verdict(chains):
 def one_kernel():
     """
     aten::mm [0, 10] launches at [3, 7]; kernel [40, 100].
-    Lead-in [0, 40]: dispatch until the call returns at 7, then latency, all of it below the limit: overhead 40.
+    Lead-in [0, 40]: dispatch until the call returns at 7, then latency, all of it below the limit: dispatch 40.
     Compute 60.
     """
     return chain("aten::mm", 0, 1, 40, 60)
@@ -27,14 +28,15 @@ def one_kernel():
 def test_parts_are_listed_largest_first_and_add_up_to_the_window(verdict):
     found = verdict(one_kernel()).verdict
     assert [(p.part, p.ns, p.share) for p in found.parts if p.ns] == [
-        ("compute", 60_000, 0.6), ("overhead", 40_000, 0.4),
+        ("compute", 60_000, 0.6), ("dispatch", 40_000, 0.4),
     ]  # fmt: skip
     assert found.bound == "compute-bound"
 
 
-def test_parts_say_what_the_figures_say(verdict):
+def test_every_part_has_a_row_of_its_own(verdict):
     plain = codec.dump(verdict(one_kernel()))["verdict"]
-    assert {f"{p['part']}_us": p["us"] for p in plain["parts"]} == plain["figures"]
+    assert {p["part"] for p in plain["parts"]} == {part.key for part in parts.Part}
+    assert sum(p["us"] for p in plain["parts"]) == 100
 
 
 def test_without_device_work_there_is_nothing_to_divide(verdict):
@@ -47,7 +49,7 @@ def test_parts_that_are_nothing_are_not_shown(verdict):
     section = verdict(one_kernel()).section()
     (table,) = section.blocks
     assert isinstance(table, Table)
-    assert table.shown(10) == (("compute", 60_000, 0.6), ("overhead", 40_000, 0.4))
+    assert table.shown(10) == (("compute", 60_000, 0.6), ("dispatch", 40_000, 0.4))
     assert section.detail
 
 

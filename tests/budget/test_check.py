@@ -230,7 +230,7 @@ def test_a_page_says_first_what_does_not_hold_and_cuts_nothing() -> None:
     assert len(rows) == 13
     assert rows[0][:5] == ["broken", "launches.per_step", "149", "max", "100"]
     assert {row[0] for row in rows[1:]} == {"ok"}
-    assert "  launches.per_step: a launch costs 5 µs" in lines
+    assert "  launches.per_step: over by 49 (49.0%); a launch costs 5 µs" in lines
     assert "  → tracecli analyze run.json --only launches" in lines
 
 

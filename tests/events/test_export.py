@@ -8,11 +8,14 @@ from typing import Any
 import polars as pl
 import pytest
 
+from analyzer.cli import options
 from analyzer.errors import TraceError
 from analyzer.events import export
 from analyzer.events.schema import DEVICE_WORK, Cat
 from analyzer.sources.kineto.read import read
 from tests import micro
+from tests.sources import micro as reader_micro
+from tests.sources.compare import read_bytes
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 #: With shapes, stacks and memory.
@@ -86,10 +89,24 @@ def test_columns_mean_what_they_say(tmp_path: Path) -> None:
     op, launch, kernel, copy = rows
     assert (op["correlation"], op["process_name"], op["device"], op["pid"]) == (None, "python3", None, "100")
     assert op["shapes"] == '[[[2,2]],null]'  # fmt: skip
+    assert (op["strides"], op["concrete"], op["seq"], op["collective"]) == (None, None, None, None)
     assert launch["correlation"] == kernel["correlation"] == 11
     assert (kernel["ts_ns"], kernel["dur_ns"], kernel["device"], kernel["stream"]) == (50_000, 20_500, 0, 7)
     assert (kernel["grid_x"], kernel["grid_y"], kernel["block_x"], kernel["registers"]) == (4, 2, 128, 32)
     assert (copy["bytes"], copy["stream"], copy["grid_x"], copy["correlation"]) == (64, 9, None, None)
+
+
+def test_collectives_are_found_by_their_row() -> None:
+    events = [
+        reader_micro.op("record_param_comms", 0, 5, **reader_micro.collective(3)),
+        reader_micro.kernel("ncclDevKernel_AllReduce", 9, 5, 1, **reader_micro.collective(4)),
+        reader_micro.kernel("gemm", 20, 5, 2),
+    ]
+    trace = read_bytes(reader_micro.dump(events))
+    rows = export.lazy(trace).select("name", "collective").collect()
+    joined = rows.join(export.lazy(trace, "collectives").select("collective", "seq").collect(), on="collective")
+    assert rows["collective"].to_list() == [0, 1, None]
+    assert joined.select("name", "seq").rows() == [("record_param_comms", 3), ("ncclDevKernel_AllReduce", 4)]
 
 
 def test_every_category_has_a_word() -> None:
@@ -105,3 +122,7 @@ def test_a_target_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
         with pytest.raises(TraceError):
             export.write(trace, target)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_line_names_every_frame():
+    assert tuple(export.FRAMES) == options.FRAMES

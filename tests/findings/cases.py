@@ -63,6 +63,24 @@ def overhead_bound() -> Case:
 
 
 @case
+def recording_began_midflight() -> Case:
+    """Launched at 10, and the device starts at 5000: until then it worked through what was not recorded."""
+    events = dispatched("aten::mm", 0, 20, 1, 10, kernel(GEMM, 5000, 2000, 1))
+    return Case(events, "note", None, ("4.99 ms of 7.00 ms", "earlier work"))
+
+
+@case
+def graph_capture() -> Case:
+    """Between [12, 14] and [400, 410] three launches run nothing; instantiation to 500: 488 µs of the gap [10, 900]."""
+    events = dispatched("aten::mm", 0, 8, 1, 2, kernel(GEMM, 8, 2, 1))
+    events += [call("cudaStreamBeginCapture", 12, 2), call("cudaStreamEndCapture", 400, 10)]
+    events += [call("cudaGraphInstantiate", 410, 90)]
+    events += [launch("cudaLaunchKernel", 20 + 10 * i, 4, 50 + i) for i in range(3)]
+    events += [call("cudaGraphLaunch", 890, 5, corr=2), kernel(GEMM, 900, 100, 2)]
+    return Case(events, "note", 488, ("3 launches captured", "1 graph launch"))
+
+
+@case
 def blocking_sync() -> Case:
     """Twice: a kernel of 100 µs, a wait of 95 for it, then 50 µs of idle time until the next launch arrives.
 
@@ -371,3 +389,32 @@ def exposed_copy() -> Case:
         *dispatched("aten::mm", 5, 5, 2, 0, kernel(GEMM, 105, 50, 2)),
     ]
     return Case(events, "error", 50, ("Memcpy HtoD (Pinned -> Device)", "64.5%", "fewer bytes"))
+
+
+@case
+def host_pause() -> Case:
+    """Three collections of 5,010 µs, each between ten launches at a cadence of 20 µs: 15,030 µs of nothing to do."""
+    events = [frame("train.py(9): loop", 0, 15_800)]
+    for group in range(4):
+        t = 5200 * group
+        for i in range(10):
+            at = t + 20 * i
+            events += dispatched(
+                "aten::add", at, 10, 10 * group + i + 1, 2, kernel(POINTWISE, at + 8, 2, 10 * group + i + 1)
+            )
+        if group < 3:
+            events.append(frame("<built-in function collect>", t + 190, 5010))
+    says = ("<built-in function collect> holds the launching thread 3 times, 15.0 ms in all",
+            "3 pauses, median 5.01 ms, max 5.01 ms; in train.py(9): loop", "gc.freeze()")  # fmt: skip
+    return Case(events, "error", 15_030, says)
+
+
+@case
+def host_interference() -> Case:
+    """Sixteen times between two launches the thread does not run for 5, 10, 5, 15 ms less the 10 µs of an operator."""
+    events = []
+    t = 0
+    for i in range(17):
+        events += dispatched("aten::add", t, 10, i + 1, 2, kernel(POINTWISE, t + 8, 2, i + 1))
+        t += 5000 * (1, 2, 1, 3)[i % 4]
+    return Case(events, "error", 139_840, ("kept from running 16 times, 140 ms in all", "multiples of the 5 ms"))

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from analyzer import cli, findings, pipeline
+from analyzer.index.activity import Cause
 from tests.findings.cases import CASES
 
 MODULES = {module.__name__.rpartition(".")[2]: module for module in pipeline.modules(findings)}
@@ -31,6 +32,15 @@ def test_a_finding_is_named_as_its_file_and_explained_in_four_parts(module):
     positions = [text.index(part) for part in PARTS] + [len(text)]
     for part, start, end in zip(PARTS, positions, positions[1:], strict=False):
         assert len(text[start:end]) > 100, f"{part} says nothing"
+
+
+@pytest.mark.parametrize("module", MODULES.values(), ids=list(MODULES))
+def test_a_finding_is_a_function_of_results_alone(module):
+    assert list(inspect.signature(module.find).parameters) == ["results"]
+
+
+def test_causes_that_findings_speak_of_are_causes():
+    assert set(findings.LAUNCH_PATH) < {cause.key for cause in Cause}
 
 
 @pytest.mark.parametrize("name", [m.NAME for m in MODULES.values()])

@@ -14,6 +14,7 @@ from tests.index.oracle import Oracle, load
 from tests.micro import (
     BUFFER,
     LOADING,
+    QUEUE_FULL,
     annotation,
     call,
     frame,
@@ -34,6 +35,17 @@ def by_device(chains):
     return out
 
 
+def assert_equal(got, want):
+    """To the nanosecond, but for first use: of each stretch its share is rounded, and stretches may be joined."""
+    split = ("first_use", "dispatch", "compiled_overhead", "python")
+    for device in {*got, *want}:
+        mine, theirs = got.get(device, {}), want.get(device, {})
+        assert sum(mine.values()) == sum(theirs.values())
+        for cause in {*mine, *theirs}:
+            slack = 2000 if cause in split and "first_use" in theirs else 0
+            assert abs(mine.get(cause, 0) - theirs.get(cause, 0)) <= slack, (device, cause, mine, theirs)
+
+
 def idle_by_device(chains):
     gaps = chains.gaps.with_columns(idle=pl.col("end") - pl.col("start")).group_by("device").agg(pl.col("idle").sum())
     return dict(gaps.iter_rows())
@@ -43,12 +55,15 @@ def idle_by_device(chains):
 
 START, LENGTH = st.integers(0, 800), st.sampled_from([0, 1, 3, 8, 20, 60, 150, 400])
 TID = st.sampled_from([1, 1, 1, 2])
-OPERATORS = ("aten::mm", "aten::mm", "aten::add", "Torch-Compiled Region: 0/0", "nccl:all_reduce",
+OPERATORS = ("aten::mm", "aten::mm", "aten::add", "Torch-Compiled Region: 0/0", "nccl:all_reduce", "gloo:all_reduce",
+             "autograd::engine::evaluate_function: MmBackward0", "autograd::engine::evaluate_function: MulBackward0",
              "compile_fx (dynamo_timed)", "TorchDynamo Cache Lookup", "## Call CompiledFxGraph x ##")  # fmt: skip
 ANNOTATIONS = ("forward", "ProfilerStep#1", "load_batch", "Torch-Compiled Region: 1/0")
 CALLS = ("cudaStreamSynchronize", "cudaMalloc", "cuLibraryLoadData", "cudaLaunchKernel", "cudaGraphLaunch",
-         "cudaFuncGetAttributes", "cudaStreamIsCapturing")  # fmt: skip
-FRAMES = ("model.py(3): forward", "<built-in f>", "/x/torch/utils/data/dataloader.py(1): __next__",
+         "cudaFuncGetAttributes", "cudaStreamIsCapturing", "cudaStreamBeginCapture", "cudaStreamEndCapture",
+         "cudaGraphInstantiate")  # fmt: skip
+FRAMES = ("model.py(3): forward", "<built-in f>", "<built-in method run_backward of X>",
+          "/x/torch/_dynamo/eval_frame.py(1): _fn", "/x/torch/utils/data/dataloader.py(1): __next__",
           "/x/torch/_inductor/compile_fx.py(1): compile_fx")  # fmt: skip
 
 
@@ -94,16 +109,18 @@ def traces(draw):
     events += draw(st.lists(event(ANNOTATIONS, annotation), max_size=3))
     events += draw(st.lists(LONELY_CALLS, max_size=3))
     events += draw(st.lists(event(FRAMES, frame), max_size=3))
-    events += draw(st.lists(st.builds(overhead, st.sampled_from([BUFFER, LOADING]), START, LENGTH), max_size=2))
+    events += draw(
+        st.lists(st.builds(overhead, st.sampled_from([BUFFER, LOADING, QUEUE_FULL]), START, LENGTH), max_size=2)
+    )
     return events
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(traces())
 def test_the_causes_of_random_traces_are_the_oracles(tmp_path_factory, events):
     path = write(tmp_path_factory.getbasetemp() / "random.json", events)
     chains = build(read(path, jobs=1))
-    assert by_device(chains) == Oracle(load(path)).causes()
+    assert_equal(by_device(chains), Oracle(load(path)).causes())
     assert {d: sum(c.values()) for d, c in by_device(chains).items() if c} == idle_by_device(chains)
 
 
@@ -122,4 +139,4 @@ def test_the_causes_of_recorded_traces_are_the_oracles(shared, name):
     if not path.exists():
         pytest.skip("this trace is not beside the checkout")
     chains = build(read(path, jobs=1))
-    assert by_device(chains) == Oracle(load(path)).causes()
+    assert_equal(by_device(chains), Oracle(load(path)).causes())

@@ -65,7 +65,7 @@ def test_an_engines_frame_is_a_step(frame: str) -> None:
 def test_a_users_row_comes_first(tmp_path: Path) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text(
-        "[[engine]]\nengine = 'ours'\nannotation = '^step\\[(?P<mode>\\w+)'\nphase = 'x'\n[modes]\nDECODE = 'next token'\n"
+        "[[engine]]\nengine = 'ours'\nannotation = '^step\\[(?P<mode>\\w+)'\n[modes]\nDECODE = 'next token'\n"
     )
     table = engines.load(str(mine))
     assert table.said(pl.Series(["step[DECODE bs=4]"]), "annotation").row(0) == ("ours", "next token", None, None)

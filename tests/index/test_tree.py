@@ -112,7 +112,8 @@ EVENTS = st.lists(
 
 def host_frame(events) -> pl.DataFrame:
     """(thread, start, length, name, category) as a frame of schema.HOST."""
-    rows = [(cat, name, thread, ts, dur, 0, -1) for thread, ts, dur, name, cat in events]
+    rest = (0, -1, -1, -1, None, None)
+    rows = [(cat, name, thread, ts, dur, *rest) for thread, ts, dur, name, cat in events]
     return pl.DataFrame(rows, schema={k: getattr(pl, v) for k, v in HOST.items()}, orient="row")
 
 

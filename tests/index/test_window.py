@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.micro import BUFFER, annotation, call, frame, kernel, launch, memcpy, op, overhead
+from tests.micro import BUFFER, annotation, call, frame, kernel, launch, memcpy, op, overhead, step
 
 
 def window(built):
@@ -34,6 +34,33 @@ def test_a_synchronize_that_is_followed_by_other_work_is_inside_the_window(chain
 def test_frames_and_the_profilers_lane_do_not_stretch_the_window(chains):
     micro = [op("x", 0, 10), frame("run.py(1): main", 0, 900), overhead(BUFFER, 600, 100)]
     assert window(chains(micro)) == (0, 10)
+
+
+def test_with_steps_the_window_is_theirs(chains):
+    """Warm-up [0, 90] before step [100, 200]; another thread's work after it counts for nothing."""
+    micro = [op("warm-up", 0, 90), kernel("w", 10, 20), step(1, 100, 100), op("after", 210, 90)]
+    assert window(chains(micro)) == (100, 200)
+
+
+def test_the_window_of_steps_lasts_as_long_as_what_they_launched(chains):
+    """Launched at 150, in the step, and done at 420; what was launched at 300, after it, is not."""
+    micro = [
+        op("start", 0, 1), step(1, 100, 100), launch("cudaLaunchKernel", 150, 5, 1), kernel("k", 160, 260, 1),
+        launch("cudaLaunchKernel", 300, 5, 2), kernel("late", 420, 500, 2),
+    ]  # fmt: skip
+    assert window(chains(micro)) == (100, 420)
+
+
+def test_steps_of_old_files_are_operators(chains):
+    assert window(chains([op("ProfilerStep#1", 100, 50), kernel("k", 0, 5)])) == (100, 150)
+
+
+def test_a_thread_that_never_launches_does_not_stretch_the_window(chains):
+    """A watchdog polls until 900, 800 µs after the run's last work; where nobody launches, everybody counts."""
+    poll = [call("cudaEventQuery", 100 * i, 2, tid=9) for i in range(10)]
+    run = [op("x", 50, 40), launch("cudaLaunchKernel", 60, 5, 1), kernel("k", 70, 30, 1)]
+    assert window(chains([*run, *poll])) == (50, 100)
+    assert window(chains(poll)) == (0, 902)
 
 
 def test_a_trace_without_events_has_no_window(chains):
@@ -70,12 +97,14 @@ def test_a_device_that_is_busy_half_of_the_window_is_the_bottleneck(chains):
     [
         ("overhead-bound", [op("aten::mm", 10, 985)]),
         ("overhead-bound", [annotation("forward", 10, 985)]),
-        ("overhead-bound", [op("aten::mm", 10, 985), call("cudaMalloc", 20, 900)]),
+        ("allocator-bound", [op("aten::mm", 10, 985), call("cudaMalloc", 20, 900)]),
         ("sync-bound", [op("aten::item", 10, 985), call("cudaStreamSynchronize", 20, 900)]),
         ("input-bound", [annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 10, 960)]),
-        ("communication-bound", [op("c10d::allreduce_", 10, 960)]),
-        ("mixed", [op("aten::mm", 10, 400), annotation("load_batch", 420, 400)]),
-        ("mixed", []),  # half of the time and more the trace does not say what the host did
+        ("communication-bound", [op("gloo:all_reduce", 10, 960)]),
+        ("overhead-bound", [op("c10d::allreduce_", 10, 960)]),  # issuing one is dispatch
+        ("mixed", [op("aten::mm", 10, 300), annotation("load_batch", 420, 300), call("cudaMalloc", 720, 265)]),
+        ("startup-bound", [op("compile_fx (dynamo_timed)", 10, 960)]),
+        ("overhead-bound", []),  # less than a millisecond: cadence, whatever the host did
     ],
 )
 def test_the_cause_of_most_idle_time_names_the_bound(chains, bound, host):
@@ -126,8 +155,8 @@ def test_without_events_there_is_nothing_to_judge(chains):
 def test_the_verdict_brings_the_figures_that_decided_it(contract):
     """Window [0, 1010]: busy 8 + 10; gap [10, 1000] = 985 dispatch + 5 latency; lead-in [0, 2]: 1 call, 1 latency."""
     found = contract(late(op("aten::mm", 10, 985)))["verdict"]
-    assert found["figures"]["compute_us"] == 18
-    assert found["figures"]["overhead_us"] == 992
+    parts = {p["part"]: p["us"] for p in found["parts"]}
+    assert (parts["compute"], parts["dispatch"]) == (18, 992)
     assert "992 µs of 1.01 ms (98.2%)" in found["reason"]
 
 
@@ -136,3 +165,10 @@ def test_work_launched_long_ago_that_did_not_start_is_not_blamed_on_dispatch(cha
     micro = [launch("cudaLaunchKernel", 0, 1, 1), kernel("a", 2, 4990, 1),
              launch("cudaLaunchKernel", 4993, 7, 2), kernel("b", 100_000, 10, 2)]  # fmt: skip
     assert verdict(chains(micro)) == "mixed"
+
+
+def test_a_device_whose_events_were_left_out_is_not_told_as_none(chains):
+    """A category that nobody knows may be the device's."""
+    found = chains([op("aten::mm", 0, 10), {**kernel("k", 5, 50), "cat": "quantum_op"}]).verdict
+    assert found.bound == "nothing-to-judge"
+    assert "quantum_op" in found.reason

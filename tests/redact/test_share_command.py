@@ -42,6 +42,9 @@ def test_a_step_is_shared_and_the_map_stays_with_its_owner(tmp_path: Path) -> No
     known = json.loads(mapping.read_text())
     assert list(known["hosts"].values()) == ["node17"]
     assert list(known["paths"].values()) == ["/home/alice7"]
+    assert run("share", path, "-o", tmp_path / "again.json.gz", "--step", "1", "--same-as", mapping)[0] == 0
+    assert (tmp_path / "again.json.gz").read_bytes() == target.read_bytes()
+    assert run("share", path, "-o", tmp_path / "more.json.gz", "--same-as", path)[0] == 2
     if sys.platform != "win32":
         assert stat.S_IMODE(mapping.stat().st_mode) == 0o600
     assert run("share", path, "-o", target)[0] == 2

@@ -37,20 +37,28 @@ def read_in_blocks(text: bytes, *, block: int, chunk: int, jobs: int = 1) -> Tra
 
 def host_rows(trace: Trace) -> list[tuple[Any, ...]]:
     names, threads = trace.names.to_list(), trace.threads.select("pid", "tid").rows()
+    inputs = [tuple(None if v is None else json.loads(v) for v in row) for row in trace.inputs.rows()]
+    collectives = trace.collectives.rows()
     return [
-        (cat, names[name], *threads[thread], ts, dur, corr, json.loads(names[shapes]) if shapes >= 0 else None)
-        for cat, name, thread, ts, dur, corr, shapes in trace.host.rows()
-    ]
+        (row["cat"], names[row["name"]], *threads[row["thread"]], row["ts"], row["dur"], row["correlation"],
+         json.loads(names[row["shapes"]]) if row["shapes"] >= 0 else None, _at(inputs, row["inputs"]),
+         _at(collectives, row["collective"]), row["seq"], row["fwd_thread"])
+        for row in trace.host.iter_rows(named=True)
+    ]  # fmt: skip
 
 
 def device_rows(trace: Trace) -> list[tuple[Any, ...]]:
     names, threads = trace.names.to_list(), trace.threads.select("pid", "tid").rows()
-    configs = trace.configs.rows()
+    configs, collectives = trace.configs.rows(), trace.collectives.rows()
     return [
-        (cat, names[name], *threads[thread], device, stream, ts, dur, corr,
-         configs[config] if config >= 0 else None, size)
-        for cat, name, thread, device, stream, ts, dur, corr, config, size in trace.device.rows()
+        (row["cat"], names[row["name"]], *threads[row["thread"]], row["device"], row["stream"], row["ts"], row["dur"],
+         row["correlation"], _at(configs, row["config"]), row["bytes"], _at(collectives, row["collective"]))
+        for row in trace.device.iter_rows(named=True)
     ]  # fmt: skip
+
+
+def _at(rows: list[Any], row: int) -> Any:
+    return rows[row] if row >= 0 else None
 
 
 def differences(trace: Trace, want: Facts) -> list[str]:
@@ -83,7 +91,7 @@ def differences(trace: Trace, want: Facts) -> list[str]:
 
 def same(one: Trace, other: Trace) -> bool:
     """Are two traces equal in everything, positions of names included?"""
-    frames = ("threads", "configs", "host", "device", "memory")
+    frames = ("threads", "configs", "inputs", "collectives", "host", "device", "memory")
     return (
         all(getattr(one, f).equals(getattr(other, f), null_equal=True) for f in frames)
         and one.names.equals(other.names)

@@ -34,6 +34,16 @@ def triple() -> list[Event]:
     ]
 
 
+def collective(seq: int = 3, **more: Any) -> Event:
+    """Arguments of a collective's operator and kernel."""
+    return {
+        "Collective name": "allreduce", "dtype": "BFloat16", "In msg nelems": 64, "Out msg nelems": 64,
+        "In split size": "[]", "Out split size": "[]", "Global rank start": 0, "Global rank stride": 2, "Group size": 2,
+        "Rank": 1, "Process Group Name": "7", "Process Group Description": "dp", "Process Group Ranks": "[0, 2]",
+        "Seq": seq, **more,
+    }  # fmt: skip
+
+
 def mixed(seed: int = 0, count: int = 10) -> list[Event]:
     """Events of most kinds, with decimals, names that need care, and things to drop."""
     rng = random.Random(seed)
@@ -46,13 +56,17 @@ def mixed(seed: int = 0, count: int = 10) -> list[Event]:
         kind = rng.randrange(9)
         if kind < 3:
             name = rng.choice(["aten::mm", "aten::add_", "x[0]: {a}", "päth", 'say "hi"', "a\\b", "}, {"])
-            args = {"External id": i, "Input Dims": [[i, 4], []], "Input type": ["float", ""]}
+            args = {"External id": i, "Input Dims": [[i, 4], []], "Input type": ["float", ""],
+                    **({"Input Strides": [[4, 1], []], "Concrete Inputs": ["", str(i % 3)]} if i % 2 else {}),
+                    **({"Sequence number": i, "Fwd thread id": i % 2} if i % 3 else {}),
+                    **(collective(i) if i % 5 == 0 else {})}  # fmt: skip
             events.append(op(name, at, dur, **(args if kind else {})))
         elif kind == 3:
             events.append(call("cudaLaunchKernel", at, dur, i))
         elif kind == 4:
             more = {"grid": [i, 1, 1], "block": [128, 1, 1], "registers per thread": 32, "shared memory": 0,
                     "blocks per SM": 0.5, "warps per SM": 2.0, "est. achieved occupancy %": 12}  # fmt: skip
+            more |= collective(i - 1) if i % 4 == 0 else {}
             events.append(kernel("void k<float>(int)", at, dur, i - 1, **more))
         elif kind == 5:
             event = kernel("Memcpy HtoD", at, dur, i - 1, bytes=4096)

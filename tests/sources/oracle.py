@@ -29,6 +29,13 @@ DEVICE = {
     "Memset": 18,
 }  # fmt: skip
 CONFIG = ("grid", "block", "registers per thread", "shared memory", "blocks per SM", "warps per SM")
+INPUTS = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
+COLLECTIVE_TEXT = ("Collective name", "Process Group Name", "Process Group Description", "Process Group Ranks",
+                   "Comms Id", "dtype", "In split size", "Out split size")  # fmt: skip
+COLLECTIVE = ("Collective name", "Process Group Name", "Process Group Description", "Group size", "Process Group Ranks",
+              "Global rank start", "Global rank stride", "Rank", "Src Rank", "Dst Rank", "Seq", "Comms Id",
+              "Is asynchronized op", "dtype", "In msg nelems", "Out msg nelems", "In split size",
+              "Out split size")  # fmt: skip
 OCCUPANCY = "est. achieved occupancy %"
 
 
@@ -160,10 +167,14 @@ def _row(out: Facts, code: int, row: dict[str, Any], flows: dict[tuple[str, str,
         correlation = (_identity(found[0]) or 0) if found else 0
     correlation = flows.get((*lane, row["ts"]), correlation)
     if code < 16:
-        shapes = None
-        if code == 0 and "Input Dims" in args:
-            shapes = [value_of(args["Input Dims"]), value_of(args.get("Input type"))]
-        out.host.append((code, name, *lane, ts, row["dur"], correlation, shapes))
+        shapes, inputs, seq, fwd_thread = None, None, None, None
+        if code == 0:
+            if "Input Dims" in args:
+                inputs = tuple(value_of(args.get(key)) for key in INPUTS)
+                shapes = list(inputs[:2])
+            seq, fwd_thread = _identity(args.get("Sequence number")), _identity(args.get("Fwd thread id"))
+        said = collective(args) if code == 0 else None
+        out.host.append((code, name, *lane, ts, row["dur"], correlation, shapes, inputs, said, seq, fwd_thread))
         return
     device = _identity(args.get("device"))
     if device is None or abs(device) >= 2**31:
@@ -175,7 +186,26 @@ def _row(out: Facts, code: int, row: dict[str, Any], flows: dict[tuple[str, str,
         stream = -1 if stream is None else stream
     found = [args[k] for k in ("bytes", "size") if k in args]
     size = _identity(found[0]) if found else None
-    out.device.append((code, name, *lane, device, stream, ts, row["dur"], correlation, config(args), size))
+    out.device.append(
+        (code, name, *lane, device, stream, ts, row["dur"], correlation, config(args), size, collective(args))
+    )
+
+
+def collective(args: Object) -> tuple[Any, ...] | None:
+    """What is said of a collective: numbers, and everything else as text."""
+    if "Collective name" not in args:
+        return None
+    out: list[Any] = []
+    for key in COLLECTIVE:
+        value = args.get(key)
+        if key in COLLECTIVE_TEXT:
+            value = value_of(value)
+            out.append(value if value is None or isinstance(value, str) else json.dumps(value, separators=(",", ":")))
+        elif key == "Is asynchronized op":
+            out.append({"true": True, "false": False}.get(str(value_of(value)).lower()))
+        else:
+            out.append(_identity(value))
+    return tuple(out)
 
 
 def config(args: Object) -> tuple[Any, ...] | None:

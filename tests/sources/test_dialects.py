@@ -136,3 +136,23 @@ def test_merged_ranks_keep_their_processes_apart() -> None:
     trace = read_bytes(dump(events))
     assert trace.threads["pid"].to_list() == ["100", "200", "0", "1"]
     assert trace.device["device"].to_list() == [0, 1]
+
+
+def test_device_lanes_of_other_tracers_are_read() -> None:
+    """One category for all that a device does: copies and fills say so in their names."""
+    events = [
+        {**x("gemm", 0, 5, 3, 1), "cat": "hpu_op"}, {**x("Memcpy HtoD", 6, 5, 3, 1), "cat": "gpu_op"},
+        {**x("allreduce", 12, 5, 3, 2), "cat": "collective_comm"}, {**x("Memset", 18, 5, 3, 1), "cat": "gpu_op"},
+    ]  # fmt: skip
+    trace = read_bytes(dump(events))
+    assert [(r[0], r[1], r[4]) for r in device_rows(trace)] == [
+        (Cat.KERNEL, "gemm", 3), (Cat.MEMCPY, "Memcpy HtoD", 3), (Cat.KERNEL, "allreduce", 3),
+        (Cat.MEMSET, "Memset", 3),
+    ]  # fmt: skip
+    assert trace.warnings == ()
+
+
+def test_what_kineto_writes_beside_work_is_known() -> None:
+    beside = [op("x", i, 1, cat=cat) for i, cat in enumerate(("cuda_event", "external_correlation", "cuda_sync"))]
+    trace = read_bytes(dump([*triple(), *beside]))
+    assert (len(trace.host), trace.warnings) == (2, ())

@@ -102,6 +102,14 @@ def test_numbers_of_a_thousand_digits() -> None:
     assert [row[5] for row in host_rows(trace)] == [1000, 1000]
 
 
+def test_arguments_nested_deeper_than_can_be_written() -> None:
+    deep = b"[" * 400 + b"]" * 400
+    event = b'{"ph":"X","cat":"%b","name":"a","pid":1,"tid":1,"ts":1,"dur":1,"args":{"%b":%b}}'
+    fields = [(b"cpu_op", b"Input Dims"), (b"cpu_op", b"Collective name"), (b"kernel", b"grid")]
+    trace = read_bytes(b"[" + b",".join(event % (cat, key, deep) for cat, key in fields) + b"]")
+    assert (len(trace.host), len(trace.device), trace.warnings) == (2, 1, ())
+
+
 def test_markup_and_escapes_in_names_are_text() -> None:
     name = "\x1b[2J[red]<script>\u202e\x00\x07"
     escaped = "".join(f"\\u{ord(c):04x}" for c in name)

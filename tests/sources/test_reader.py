@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from analyzer.events.schema import CONFIGS, DEVICE, HOST, MEMORY, THREADS, Cat
+from analyzer.events.schema import COLLECTIVES, CONFIGS, DEVICE, HOST, INPUTS, MEMORY, THREADS, Cat
 from analyzer.sources.kineto.read import read
 from tests.sources import micro, oracle
 from tests.sources.compare import device_rows, differences, host_rows, read_bytes, same
@@ -42,7 +42,7 @@ def test_frames_have_the_types_of_the_schema() -> None:
         trace = read_bytes(dump(events))
         for frame, columns in (
             (trace.host, HOST), (trace.device, DEVICE), (trace.memory, MEMORY), (trace.threads, THREADS),
-            (trace.configs, CONFIGS),
+            (trace.configs, CONFIGS), (trace.inputs, INPUTS), (trace.collectives, COLLECTIVES),
         ):  # fmt: skip
             assert {k: str(v) for k, v in frame.schema.items()} == columns
         assert trace.names.dtype == pl.String
@@ -51,11 +51,63 @@ def test_frames_have_the_types_of_the_schema() -> None:
 def test_rows_of_the_triple() -> None:
     trace = read_bytes(dump(triple()))
     assert host_rows(trace) == [
-        (Cat.OP, "aten::relu", "41", "41", 0, 40_000, 0, None),
-        (Cat.RUNTIME, "cudaLaunchKernel", "41", "41", 10_000, 5_000, 11, None),
+        (Cat.OP, "aten::relu", "41", "41", 0, 40_000, 0, *[None] * 5),
+        (Cat.RUNTIME, "cudaLaunchKernel", "41", "41", 10_000, 5_000, 11, *[None] * 5),
     ]
-    assert device_rows(trace) == [(Cat.KERNEL, "relu_demo", "0", "7", 0, 7, 30_000, 20_000, 11, None, None)]
+    assert device_rows(trace) == [(Cat.KERNEL, "relu_demo", "0", "7", 0, 7, 30_000, 20_000, 11, *[None] * 3)]
     assert (trace.events, trace.complete_events, trace.base_ns) == (3, 3, 1_000_000)
+
+
+def test_inputs_of_operators_stand_once_for_each_combination() -> None:
+    shapes = {"Input Dims": [[2, 3], []], "Input type": ["float", "Scalar"]}
+    full = {**shapes, "Input Strides": [[3, 1], []], "Concrete Inputs": ["", "1"]}
+    ops = [op("a", 0, 1, **full), op("b", 1, 1, **shapes), op("c", 2, 1, **full), op("d", 3, 1)]
+    trace = read_bytes(dump([*ops, op("e", 4, 1, cat="user_annotation", **full)]))
+    assert trace.inputs.rows() == [
+        ("[[2,3],[]]", '["float","Scalar"]', "[[3,1],[]]", '["","1"]'),
+        ("[[2,3],[]]", '["float","Scalar"]', None, None),
+    ]
+    assert trace.host["inputs"].to_list() == [0, 1, 0, -1, -1]
+    # The shapes alone are the same text, whatever else was recorded.
+    shape = trace.host["shapes"].to_list()
+    assert shape[0] == shape[1] == shape[2] >= 0
+    assert trace.names[shape[0]] == '[[[2,3],[]],["float","Scalar"]]'
+    assert shape[3:] == [-1, -1]
+
+
+def test_sequence_and_forward_thread_of_operators() -> None:
+    ops = [
+        op("aten::mul", 0, 1, **{"Sequence number": 7, "Fwd thread id": 0}),
+        op("MulBackward0", 1, 1, **{"Sequence number": 7, "Fwd thread id": 1}),
+        op("aten::detach", 2, 1),
+        op("odd", 3, 1, **{"Sequence number": "8", "Fwd thread id": 2**64 - 1}),
+        op("worse", 4, 1, **{"Sequence number": [1], "Fwd thread id": None}),
+        call("cudaLaunchKernel", 5, 1, 1),
+    ]
+    trace = read_bytes(dump(ops))
+    assert trace.host["seq"].to_list() == [7, 7, None, 8, None, None]
+    assert trace.host["fwd_thread"].to_list() == [0, 1, None, -1, None, None]
+
+
+def test_collectives_of_operators_and_kernels() -> None:
+    said = micro.collective()
+    events = [
+        op("record_param_comms", 0, 9, **said),
+        kernel("ncclDevKernel_AllReduce", 10, 5, 1, **said),
+        kernel("ncclDevKernel_SendRecv", 20, 5, 2, **micro.collective(4, Rank="x", **{"Dst Rank": 3, "Comms Id": 9})),
+        kernel("gemm", 30, 5, 3),
+    ]
+    trace = read_bytes(dump(events))
+    assert trace.host["collective"].to_list() == [0]
+    assert trace.device["collective"].to_list() == [0, 1, -1]
+    first, second = trace.collectives.to_dicts()
+    assert first == {
+        "name": "allreduce", "group": "7", "description": "dp", "group_size": 2, "ranks": "[0, 2]", "rank_start": 0,
+        "rank_stride": 2, "rank": 1, "source": None, "destination": None, "seq": 3, "comms_id": None,
+        "asynchronous": None, "dtype": "BFloat16", "in_elements": 64, "out_elements": 64, "in_split": "[]",
+        "out_split": "[]",
+    }  # fmt: skip
+    assert (second["seq"], second["rank"], second["destination"], second["comms_id"]) == (4, None, 3, "9")
 
 
 def test_old_and_other_spellings() -> None:

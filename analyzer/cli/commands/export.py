@@ -22,7 +22,7 @@ from analyzer.output import Output
 @shared.output("FILE to write: .parquet, .arrow, .ipc, .feather or .csv.", required=True)
 @click.option(
     "--frame",
-    type=click.Choice(["events", "host", "device", "memory"]),
+    type=click.Choice(shared.FRAMES),
     default="events",
     show_default=True,
     help="Which events; `tracecli schema FRAME` prints the columns.",

@@ -7,13 +7,12 @@ import click
 from analyzer.cli import options as shared
 from analyzer.cli.output import show
 
-_FRAMES = ("events", "host", "device", "memory")
 #: Kinds of report: `saved.kinds`, spelt out so that --help needs none of them.
 _REPORTS = ("run", "file", "comparison", "check")
 
 
 @click.command(epilog=shared.epilog("tracecli schema > report.schema.json", "tracecli schema events"))
-@click.argument("document", type=click.Choice([*_REPORTS, *_FRAMES]), default="run")
+@click.argument("document", type=click.Choice([*_REPORTS, *shared.FRAMES]), default="run")
 def schema(document: str) -> None:
     """Print the JSON schema of a kind of report, or the columns that export writes.
 
@@ -21,7 +20,7 @@ def schema(document: str) -> None:
     """
     import json
 
-    if document in _FRAMES:
+    if document in shared.FRAMES:
         from analyzer.events import export
 
         show(export.page(document))

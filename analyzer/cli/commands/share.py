@@ -27,11 +27,13 @@ from analyzer.output import Output
 @click.option("--time", "time_us", metavar="FROM:TO", help="Keep what ran between two times of the report, in µs.")
 @click.option("--annotation", metavar="NAME[:N]", help="Keep the calls of an annotation, or its Nth (0 is the first).")
 @click.option("--keep", metavar="KIND,..", help="Leave these kinds of identity in; an unknown one lists them.")
-@click.option(
-    "--hash-names", is_flag=True, help="Replace the names of annotations, modules and your own functions too."
-)
 @click.option("--map", "mapping", type=click.Path(path_type=Path), help="Write what stands for what, for you alone.")
-@click.option("--seed", help="Make the same replacements in every run: for traces that belong together.")
+@click.option(
+    "--same-as",
+    metavar="MAP",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Go on with the words of another trace's map: for traces that belong together, such as ranks.",
+)
 def share(
     trace: str,
     output: Path,
@@ -41,14 +43,13 @@ def share(
     time_us: str | None,
     annotation: str | None,
     keep: str | None,
-    hash_names: bool,
     mapping: Path | None,
-    seed: str | None,
+    same_as: Path | None,
 ) -> None:
     """Write a trace to hand on: a part of it, if you like, and without what says whose it is.
 
-    Host and user names, folders, argument values and unknown fields go; operators, kernels, shapes and
-    times stay as they are, so that the figures do.
+    What is known to be public stays: operators, kernels, calls and files of frameworks, shapes and times, so
+    that the figures do. Everything else becomes a stable word (fn_3, module_2, host_1) or is left out.
     """
     from analyzer.redact import share as sharing
 
@@ -59,8 +60,7 @@ def share(
     kinds = _kinds(keep)
     with Progress() as progress:
         done = sharing.share(
-            trace, target, selection, keep=kinds, hash_names=hash_names, seed=seed,
-            remember=map_target is not None, progress=progress,
+            trace, target, selection, keep=kinds, mapping=_mapping(same_as), progress=progress
         )  # fmt: skip
     if map_target is not None:
         import json
@@ -99,8 +99,25 @@ def _selection(step: str | None, steps: str | None, time_us: str | None, annotat
     return None
 
 
+def _mapping(path: Path | None) -> dict[str, dict[str, str]] | None:
+    """A map that an earlier run wrote."""
+    import json
+
+    if path is None:
+        return None
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError) as e:
+        raise click.UsageError(f"--same-as {path}: {e}") from None
+    words = [found, *found.values()] if isinstance(found, dict) else [found]
+    texts = [text for known in words[1:] if isinstance(known, dict) for text in known.values()]
+    if not all(isinstance(known, dict) for known in words) or not all(isinstance(text, str) for text in texts):
+        raise click.UsageError(f"--same-as {path}: no map of share")
+    return {kind: dict(known) for kind, known in found.items()}
+
+
 def _kinds(keep: str | None) -> tuple[str, ...]:
-    from analyzer.redact.identity import KINDS
+    from analyzer.redact.scrub import KINDS
 
     kinds = tuple(kind.strip() for kind in (keep or "").split(",") if kind.strip())
     if unknown := [kind for kind in kinds if kind not in KINDS]:

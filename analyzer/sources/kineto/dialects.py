@@ -4,7 +4,8 @@ Most producers say in `cat` what an event is. Those that do not are told by wher
 
 - the legacy autograd profiler: no `cat`, pids "CPU functions" and "CUDA functions";
 - nsys exporters: category "cuda" on pid "Device 0";
-- MTIA: one category for work, copies and waits, told apart by name;
+- MTIA and the device lanes of other tracers (`gpu_op`, `hpu_op`): one category for work, copies and waits, told
+  apart by name;
 - JAX/XLA and Ascend: no `cat` on device lanes; the metadata names the process and the thread.
 
 The first three are decided on the event alone, in `columns`; the last on the whole file, in
@@ -21,13 +22,16 @@ from analyzer.events.schema import CATEGORIES, Cat
 UNDECIDED = 254  # no category: judged by its lane once the metadata is known
 DROPPED = 255  # known, and no work: counted only
 UNKNOWN = 253  # a category that nobody here has heard of: counted, and reported
-BY_NAME = 252  # MTIA: judged by name
+BY_NAME = 252  # one category for all that a device does: judged by name
 BY_PID = 251  # nsys: judged by pid
 
 #: Categories that are understood and deliberately not kept.
 _NOT_KEPT = (
     "gpu_user_annotation",
     "cuda_sync",
+    "cuda_event",
+    "external_correlation",
+    "gpu_pm_counter",
     "xpu_sync",
     "mtia_sync",
     "Trace",
@@ -47,6 +51,10 @@ CODES: dict[str, int] = {
     **{name: int(cat) for name, cat in CATEGORIES.items()},
     **dict.fromkeys(_NOT_KEPT, DROPPED),
     "mtia_ccp_events": BY_NAME,
+    "gpu_op": BY_NAME,
+    "hpu_op": BY_NAME,
+    "collective_comm": BY_NAME,
+    "glow_runtime": int(Cat.RUNTIME),
     "cuda": BY_PID,
     "nvtx": int(Cat.ANNOTATION),
     "fee": int(Cat.PYTHON),  # viztracer, its C writer
@@ -79,8 +87,8 @@ def device_work_by_name(name: str) -> Cat:
 
 
 def code_by_name(name: str) -> int:
-    """MTIA's device events; anything that is no copy, record or wait runs on the processing elements."""
-    cat = _MTIA.get(name, Cat.KERNEL)
+    """Device events of one category; anything that is no copy, record or wait runs on the processing elements."""
+    cat = _MTIA[name] if name in _MTIA else device_work_by_name(name)
     return DROPPED if cat is None else int(cat)
 
 

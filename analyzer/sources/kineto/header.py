@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from analyzer.events.builder import NULL
 from analyzer.events.schema import Header
 from analyzer.sources.kineto.numbers import to_id
 
 _TAKEN = ("baseTimeNanoseconds", "deviceProperties", "distributedInfo")
-_NULL = -(1 << 63)
 _MAX_DEPTH = 4
 
 
-def make_header(values: Mapping[str, Any], hints: set[str]) -> Header:
+def make_header(values: Mapping[str, Any], hints: Collection[str] = ()) -> Header:
     """values: members of the top object. hints: what the events say of who wrote them (see `producer`)."""
     base = to_id(values.get("baseTimeNanoseconds"))
     devices = values.get("deviceProperties")
     distributed = values.get("distributedInfo")
     return Header(
         producer=producer(values, hints),
-        base_time_ns=0 if base == _NULL else base,
+        base_time_ns=0 if base == NULL else base,
         devices=tuple(
             {k: v for k, v in device.items() if _is_scalar(v)}
             for device in (devices if isinstance(devices, list) else ())
@@ -31,7 +31,7 @@ def make_header(values: Mapping[str, Any], hints: set[str]) -> Header:
     )
 
 
-def producer(values: Mapping[str, Any], hints: set[str]) -> str:
+def producer(values: Mapping[str, Any], hints: Collection[str]) -> str:
     """Who wrote the file. hints: "legacy", "ascend", "jax", "hip", "xpu", "mtia", "cuda", as found among
     the events."""
     if "legacy" in hints:

@@ -6,10 +6,8 @@ import math
 import re
 from decimal import Decimal
 
+from analyzer.events.builder import NULL
 from analyzer.sources.limits import EXACT_US, MAX_US
-
-#: Stands for "not there, or no number" in columns of int64.
-NULL = -(1 << 63)
 
 _PLAIN = re.compile(r"(-?)(\d{1,18})(?:\.(\d{1,3}))?", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)

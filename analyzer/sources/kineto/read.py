@@ -1,7 +1,7 @@
 """Reads a trace: bytes of any provenance to typed frames.
 
 The document is walked from the outside (`outer`) up to a list of events; the list is read in blocks
-(`block`), in this process or in workers (`workers`); their columns become frames (`frames`).
+(`block`), in this process or in workers (`workers`); their columns become frames (`assembly`).
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from analyzer.errors import TraceError
 from analyzer.events.schema import Trace
 from analyzer.sources import sniff
 from analyzer.sources.kineto import dialects, envelope, pool
+from analyzer.sources.kineto.assembly import Origin, assemble
 from analyzer.sources.kineto.block import CLOSED, COMMA, HOPELESS, MORE, START, STOPPED, BlockParser
-from analyzer.sources.kineto.frames import Frames, Origin, build
-from analyzer.sources.kineto.header import make_header
+from analyzer.sources.kineto.header import make_header, producer
 from analyzer.sources.kineto.parallel import read_blocks
 from analyzer.sources.limits import BLOCK, CHUNK, HEAD, MAX_DAMAGE, MAX_ELEMENT, MAX_EVENTS, SMALL
 from analyzer.sources.notes import Notes
@@ -317,28 +317,21 @@ class _Reading:
             self._tell_truncation(lists[-1])
         if self.strict:
             self._refuse_repairs()
-        frames = build(results, self.origins, notes)
-        if not (len(frames.host) or len(frames.device) or len(frames.memory)):
-            notes.add("no-events")
-        header = make_header(walk.values, self._hints(frames))
-        return Trace(
+        builder = assemble(results, self.origins, notes)
+        trace = builder.build(
             path=self.source.path,
-            bytes=self.source.offset,
-            format=self._format(lists[0]),
+            size=self.source.offset,
+            form=self._format(lists[0]),
             events=total["elements"],
             complete_events=total["complete"],
             damaged_events=total["damaged"],
             truncated_at_byte=self.source.offset if self.truncated else None,
-            base_ns=header.base_time_ns + frames.first_ns,
-            header=header,
-            names=frames.names,
-            threads=frames.threads,
-            configs=frames.configs,
-            host=frames.host,
-            device=frames.device,
-            memory=frames.memory,
-            warnings=notes.warnings(),
+            header=make_header(walk.values),
         )
+        if not (len(trace.host) or len(trace.device) or len(trace.memory)):
+            notes.add("no-events")
+        header = replace(trace.header, producer=producer(walk.values, self._hints(trace)))
+        return replace(trace, header=header, warnings=notes.warnings())
 
     def _format(self, events: _List) -> str:
         return self.source.format + (" lines" if events.lines else " array" if events.depth == 0 else "")
@@ -363,10 +356,11 @@ class _Reading:
             "Without --strict, what is damaged is repaired or left out, and reported.",
         )
 
-    def _hints(self, frames: Frames) -> set[str]:
+    @staticmethod
+    def _hints(trace: Trace) -> set[str]:
         """What the events say of the program that wrote them; see `header.producer`."""
         hints: set[str] = set()
-        threads = frames.threads
+        threads = trace.threads
         for pid, name, label in threads.select("pid", "process_name", "process_labels").iter_rows():
             if dialects.is_legacy_pid(pid):
                 hints.add("legacy")
@@ -378,6 +372,6 @@ class _Reading:
                 if label is not None and label.startswith(vendor):
                     hints.add(vendor.lower())
         for prefix in ("hip", "cuda"):
-            if frames.names.str.starts_with(prefix).any():
+            if trace.names.str.starts_with(prefix).any():
                 hints.add(prefix)
         return hints

@@ -17,6 +17,10 @@ NUMERIC = re.compile(rf"(?:grid)?[\[(]?\s*(?:(?:{_NUMBER})(?:\s*,\s*(?:{_NUMBER}
 #: A time as text; `#` is put in front by whoever keeps the digits of a number.
 TIME = re.compile(r"\s*#?[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?\s*")
 VERSION = re.compile(r"v?\d+(?:\.\d+){0,3}(?:[-+.]?(?:rc|a|b|dev|post)?\d*)?")
+#: A release as `torch.__version__` or `platform` says it.
+RELEASE = re.compile(
+    r"\d+(?:\.\d+){1,3}(?:(?:a|b|rc|dev|post)\d+)?(?:\+(?:cpu|cu\d+|rocm[\d.]+|xpu|git[0-9a-f]{6,40}))?|cuda|cpu|xpu|hip"
+)
 TYPE = re.compile(
     r"|(?:(?:unsigned|signed|long|short) ){0,3}(?:char|int|long|short|float|double|bool|half)"
     r"|(?:c10|at)::[\w:<>, ]+|__torch__\.torch\.classes\.[\w.]+"
@@ -43,7 +47,9 @@ NUMBERS = (
 SHAPES = ("Input Dims", "Input Strides", "Output Dims", "input_dims")
 TYPES = ("Input type", "Output type")
 INPUTS = ("Concrete Inputs", "Kwargs", "kwinputs", "Scalar Inputs")
-OWN_NAMES = ("Module Hierarchy", "Process Group Name", "Process Group Description", "kernel_name")
+#: Texts -> what they name.
+NAMES = {"Module Hierarchy": "module", "Process Group Name": "group", "Process Group Description": "group",
+         "kernel_name": "kernel", "kernel": "kernel"}  # fmt: skip
 WORDS = {
     "dtype": re.compile(
         r"|B?Float\d*(?:_e\dm\d\w{0,4})?|Half|Double|Long|Short|Char|Byte|Bool|U?Int\d*|Complex(?:Half|Float|Double)"
@@ -66,44 +72,6 @@ WORDS = {
     "kernel_kwargs": re.compile(r"|(?:[A-Z][A-Z0-9_]{0,30}=\d+)(?:\s*,\s*[A-Z][A-Z0-9_]{0,30}=\d+)*"),
     "Trace name": re.compile(r"|PyTorch Profiler"),
 }
-
-# -- names -------------------------------------------------------------------------------------------
-
-#: Names that PyTorch gives to annotations; the rest is the user's.
-STRUCTURAL = re.compile(
-    r"ProfilerStep|PyTorch Profiler|Optimizer\.(?:step|zero_grad)#|enumerate\(Data(?:Loader|Pipe)|Torch-Compiled Region|"
-    r"CompiledFunction|TorchDynamo Cache Lookup|Dynamo Cache Lookup|Pregraph bytecode|AOTDispatcher|## Call CompiledFxGraph|"
-    r"CompiledFxGraph|inductor::|autograd::|aten::|nccl:|gloo:|mpi:|c10d::|record_param_comms|"
-    r"DistributedDataParallel\.|FullyShardedDataParallel\.|FSDP::|Iteration Start|Record Window End|\[memory\]|Memcpy|Memset"
-)
-#: Files whose names are public.
-PUBLIC = re.compile(
-    r"(?:torch|torchvision|torchaudio|torchtitan|torchao|functorch|numpy|scipy|pandas|triton|transformers|diffusers|"
-    r"accelerate|datasets|tokenizers|safetensors|peft|trl|deepspeed|lightning|pytorch_lightning|lightning_fabric|xformers|"
-    r"flash_attn|flash_attn_interface|vllm|sglang|timm|tqdm|einops|sympy|networkx|PIL|asyncio|concurrent|multiprocessing|"
-    r"importlib|collections|logging|json|ctypes|unittest|_pytest|pytest|tensorboard|jax|ray)/|"
-    r"(?:contextlib|threading|functools|runpy|typing|enum|abc|copy|queue|selectors|socket|weakref|inspect|warnings|random|"
-    r"dataclasses|pickle|subprocess|tempfile|traceback|codecs|re|os|io|time|types|_?collections_abc|contextvars)\.py|<"
-)
-
-#: An operator, kernel or call of a library.
-LIBRARY_NAME = re.compile(
-    r"(?:void )?(?:aten|prim|prims|c10|c10d|at|torch|torchvision|torchaudio|quantized|inductor|autograd|cub|cutlass|cute|"
-    r"thrust|nccl|_c10d_functional|flash|pytorch_flash|fmha|cudnn|cublas|cublasLt|hipblas|rocblas|triton_)\b"
-    r"|(?:cu|cuda|hip|ze|ur|mtia)[A-Z]|nvjet|(?:sm|ampere|volta|turing|hopper|maxwell)\d*_|Memcpy|Memset|ncclDevKernel|ncclKernel"
-)
-#: Names that are nobody's, or everybody's: to replace them elsewhere would take words out of the language.
-COMMON = frozenset(
-    """root user users admin administrator ubuntu debian centos fedora default public shared share guest nobody none
-    runner docker jenkins gitlab circleci vscode codespace worker workers work workspace test tests testing build
-    app apps src source code data dataset datasets model models train training infer inference eval demo example
-    examples main home host hosts local localhost system service python python3 torch pytorch cuda nvidia triton
-    conda miniconda miniconda3 anaconda anaconda3 mamba venv env opt usr bin lib tmp var node nodes gpu cpu kernel
-    nccl attention flash gemm forward backward step profiler memory stream device cache batch loss linear softmax
-    matmul tensor module modules layer layers encoder decoder decode prefill token tokens sample samples max min sum
-    add mul copy fill mean norm all any git com org net www site packages ray slurm mpi team project projects true
-    false null name names""".split()
-)
 
 # -- lanes -------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Columns of many blocks to the frames of a `Trace`.
+"""Columns of many blocks to the events of one trace.
 
 Everything here is a whole-column operation, except for what only odd producers write: pairs of
 `B`/`E`, and the flows that link a legacy trace.
@@ -12,21 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from analyzer.events.schema import CONFIGS, DEVICE, HOST, MEMORY, THREADS, Cat
+from analyzer.events.builder import NULL, EventsBuilder
+from analyzer.events.schema import COLLECTIVES, Cat
 from analyzer.sources.kineto import dialects
 from analyzer.sources.kineto.decode import FLOAT_US, INT_US, OPEN
-from analyzer.sources.kineto.numbers import NULL
+from analyzer.sources.kineto.numbers import to_id
 from analyzer.sources.limits import MAX_DISTANCE_NS
 from analyzer.sources.notes import Notes
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    import polars as pl
 
     Ints = npt.NDArray[np.int64]
-
-_META = ("process_name", "thread_name", "process_labels")
 
 
 @dataclass(slots=True)
@@ -34,28 +32,17 @@ class Origin:
     """Text that one parsing process has interned, in its order."""
 
     names: list[str] = field(default_factory=list)
-    shapes: list[str] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    collectives: list[str] = field(default_factory=list)
     configs: list[str] = field(default_factory=list)
     threads: list[tuple[str, str]] = field(default_factory=list)
 
     def learn(self, result: dict[str, Any]) -> None:
         self.names += result.pop("new_names")
-        self.shapes += result.pop("new_shapes")
+        self.inputs += result.pop("new_inputs")
+        self.collectives += result.pop("new_collectives")
         self.configs += result.pop("new_configs")
         self.threads += [(pid, tid) for pid, tid in result.pop("new_threads")]
-
-
-@dataclass(slots=True)
-class Frames:
-    """The frames of a trace, and the absolute time of the first event that is kept."""
-
-    names: pl.Series
-    threads: pl.DataFrame
-    configs: pl.DataFrame
-    host: pl.DataFrame
-    device: pl.DataFrame
-    memory: pl.DataFrame
-    first_ns: int
 
 
 def _global_ids(tables: Sequence[Sequence[Any]]) -> tuple[list[Any], list[npt.NDArray[np.int32]]]:
@@ -122,8 +109,8 @@ class _Blocks:
         return out
 
 
-def build(results: Sequence[tuple[int, dict[str, Any]]], origins: Sequence[Origin], notes: Notes) -> Frames:
-    """Frames of the blocks' results, which are consumed.
+def assemble(results: Sequence[tuple[int, dict[str, Any]]], origins: Sequence[Origin], notes: Notes) -> EventsBuilder:
+    """The events of the blocks' results, which are consumed.
 
     results  (parsing process, result of `BlockParser.result`), in order of the file.
     """
@@ -131,7 +118,8 @@ def build(results: Sequence[tuple[int, dict[str, Any]]], origins: Sequence[Origi
 
     blocks = _Blocks(results)
     names, name_maps = _global_ids([o.names for o in origins])
-    shapes, shape_maps = _global_ids([o.shapes for o in origins])
+    inputs, input_maps = _global_ids([o.inputs for o in origins])
+    collectives, collective_maps = _global_ids([o.collectives for o in origins])
     configs, config_maps = _global_ids([o.configs for o in origins])
     threads, thread_maps = _global_ids([o.threads for o in origins])
     meta = _metadata(results)
@@ -149,9 +137,14 @@ def build(results: Sequence[tuple[int, dict[str, Any]]], origins: Sequence[Origi
     on_device = ((cat >= Cat.KERNEL) & (cat <= Cat.MEMSET)) | undecided
     correlation = np.zeros(cat.size, np.int64)
     correlation[is_call | on_device] = blocks.plain("correlation", "int64")
-    shape = np.full(cat.size, -1, np.int32)
-    shape[cat == Cat.OP] = blocks.interned("shape", shape_maps)
-    # Of rows that stand on a device, or may: one entry each, in order.
+    # Of operators: one entry each, in order.
+    is_op = cat == Cat.OP
+    own_inputs = blocks.interned("input", input_maps)
+    seq = blocks.plain("seq", "int64")
+    fwd_thread = blocks.plain("fwd_thread", "int64")
+    op_collective = blocks.interned("collective", collective_maps)
+    # Of rows that stand on a device, or may.
+    work_collective = blocks.interned("work_collective", collective_maps)
     config = blocks.interned("config", config_maps)
     device = blocks.plain("device", "int64")
     stream = blocks.plain("stream", "int64")
@@ -176,10 +169,6 @@ def build(results: Sequence[tuple[int, dict[str, Any]]], origins: Sequence[Origi
         memory, memory_ts = memory[near_memory], memory_ts[near_memory]
     is_device = kept & (cat >= Cat.KERNEL)
     is_host = kept & (cat <= Cat.OVERHEAD)
-    first_ns = _first(ts, kept, memory_ts)
-    ts -= first_ns
-    memory_ts -= first_ns
-
     host = {
         "cat": cat[is_host],
         "name": name[is_host],
@@ -187,9 +176,17 @@ def build(results: Sequence[tuple[int, dict[str, Any]]], origins: Sequence[Origi
         "ts": ts[is_host],
         "dur": dur[is_host],
         "correlation": correlation[is_host],
-        "shapes": shape[is_host],
     }
-    # Operators alone were asked for their shapes.
+    # What operators alone were asked for.
+    ops, of_op = is_host[is_op], is_op[is_host]
+    for column, values in (
+        ("inputs", own_inputs),
+        ("collective", op_collective),
+        ("seq", seq),
+        ("fwd_thread", fwd_thread),
+    ):
+        host[column] = np.full(of_op.size, -1 if values.dtype == np.int32 else NULL, values.dtype)
+        host[column][of_op] = values[ops]
     work = is_device[on_device]
     work_thread = thread[is_device]
     lane_device, lane_stream = _lane_numbers(threads, lanes)
@@ -197,21 +194,42 @@ def build(results: Sequence[tuple[int, dict[str, Any]]], origins: Sequence[Origi
     device_of = np.where(
         (device[work] != NULL) & (np.abs(device[work]) < 1 << 31), device[work], lane_device[work_thread]
     )
-    stream_of = np.where(stream[work] != NULL, stream[work], lane_stream[work_thread])
     devices = {
         "cat": cat[is_device],
         "name": name[is_device],
         "thread": work_thread,
         "device": device_of.astype(np.int32),
-        "stream": stream_of,
+        "stream": np.where(stream[work] != NULL, stream[work], lane_stream[work_thread]),
         "ts": ts[is_device],
         "dur": dur[is_device],
         "correlation": correlation[is_device],
         "config": config[work],
         "bytes": size[work],
+        "collective": work_collective[work],
     }
-    del cat, name, thread, ts, dur, correlation, shape, config, device, stream, size
-    return _frames(host, devices, memory, memory_ts, names, shapes, configs, threads, meta, first_ns)
+    builder = EventsBuilder(
+        names,
+        threads,
+        map(_config_row, configs),
+        map(_input_row, inputs),
+        map(_collective_row, collectives),
+    )
+    for (kind, pid, tid), text in meta.items():
+        builder.lane(kind, pid, text, tid)
+    builder.columns("host", host)
+    builder.columns("device", devices)
+    builder.columns(
+        "memory",
+        {
+            "ts": memory_ts,
+            "device_type": _small(memory[:, 0], -1),
+            "device_id": _small(memory[:, 1], -1),
+            "bytes": np.where(memory[:, 2] == NULL, 0, memory[:, 2]),
+            "allocated": memory[:, 3].copy(),
+            "reserved": memory[:, 4].copy(),
+        },
+    )
+    return builder
 
 
 # -- steps -----------------------------------------------------------------------------------
@@ -335,11 +353,6 @@ def _near(
     return near, near_memory
 
 
-def _first(ts: Ints, kept: npt.NDArray[np.bool_], memory_ts: Ints) -> int:
-    starts = [int(times.min()) for times in (ts[kept], memory_ts) if times.size]
-    return min(starts, default=0)
-
-
 def _lane_numbers(threads: Sequence[tuple[str, str]], lanes: dialects.Lanes) -> tuple[Ints, Ints]:
     """Device and stream that a lane's pid and tid stand for, by position of the thread."""
     import numpy as np
@@ -354,102 +367,6 @@ def _lane_numbers(threads: Sequence[tuple[str, str]], lanes: dialects.Lanes) -> 
     return np.array(device, np.int64), np.array(stream, np.int64)
 
 
-def _by_first_use(size: int, *columns: npt.NDArray[np.int32]) -> tuple[Ints, npt.NDArray[np.int32]]:
-    """Renumber positions in order of first use over the columns: (old positions in the new order,
-    old position -> new one, with -1 for those never used).
-
-    Which process met a name first depends on timing; after this, nothing in a frame does.
-    """
-    import numpy as np
-
-    first = np.full(size, np.iinfo(np.int64).max)
-    offset = sum(c.size for c in columns)
-    for column in reversed(columns):
-        offset -= column.size
-        used = np.flatnonzero(column >= 0) if column.size and column.min() < 0 else np.arange(column.size)
-        # Backwards, so that what is written last is the first use.
-        first[column[used[::-1]]] = offset + used[::-1]
-    order = np.argsort(first, kind="stable")
-    order = order[: int((first != np.iinfo(np.int64).max).sum())]
-    new = np.full(size, -1, np.int32)
-    new[order] = np.arange(order.size, dtype=np.int32)
-    return order, new
-
-
-def _renumber(column: npt.NDArray[np.int32], new: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    import numpy as np
-
-    if not new.size:
-        return column
-    return np.where(column < 0, np.int32(-1), new[column]) if column.size else column
-
-
-def _frames(
-    host: dict[str, Any],
-    device: dict[str, Any],
-    memory: Any,
-    memory_ts: Ints,
-    names: list[str],
-    shapes: list[str],
-    configs: list[str],
-    threads: list[tuple[str, str]],
-    meta: dict[tuple[str, str, str], str],
-    first_ns: int,
-) -> Frames:
-    import polars as pl
-
-    order, new = _by_first_use(len(names), host["name"], device["name"])
-    host["name"], device["name"] = _renumber(host["name"], new), _renumber(device["name"], new)
-    texts = [names[i] for i in order.tolist()]
-
-    # Shapes are text like names, behind them in the same table.
-    order, new = _by_first_use(len(shapes), host["shapes"])
-    host["shapes"] = _renumber(host["shapes"], new)
-    host["shapes"][host["shapes"] >= 0] += len(texts)
-    texts += [shapes[i] for i in order.tolist()]
-
-    order, new = _by_first_use(len(configs), device["config"])
-    device["config"] = _renumber(device["config"], new)
-    config_rows = [_config_row(configs[i]) for i in order.tolist()]
-
-    order, new = _by_first_use(len(threads), host["thread"], device["thread"])
-    host["thread"], device["thread"] = _renumber(host["thread"], new), _renumber(device["thread"], new)
-    thread_rows = [threads[i] for i in order.tolist()]
-
-    device["bytes"] = pl.Series(device["bytes"]).replace(NULL, None)
-    typed: Callable[[dict[str, str]], dict[str, Any]] = lambda columns: {  # noqa: E731
-        column: getattr(pl, kind) for column, kind in columns.items()
-    }
-    return Frames(
-        names=pl.Series("names", texts, dtype=pl.String),
-        threads=pl.DataFrame(
-            {
-                "pid": [pid for pid, _ in thread_rows],
-                "tid": [tid for _, tid in thread_rows],
-                "process_name": [meta.get(("process_name", pid, "")) for pid, _ in thread_rows],
-                "thread_name": [meta.get(("thread_name", pid, tid)) for pid, tid in thread_rows],
-                "process_labels": [meta.get(("process_labels", pid, "")) for pid, _ in thread_rows],
-            },
-            schema=typed(THREADS),
-        ),
-        configs=pl.DataFrame(config_rows, schema=typed(CONFIGS), orient="row"),
-        host=pl.DataFrame(host, schema=typed(HOST)),
-        device=pl.DataFrame(device, schema=typed(DEVICE)),
-        memory=pl.DataFrame(
-            {
-                "ts": memory_ts,
-                "device_type": _small(memory[:, 0], -1),
-                "device_id": _small(memory[:, 1], -1),
-                "bytes": pl.Series(memory[:, 2].copy()).replace(NULL, 0),
-                "allocated": pl.Series(memory[:, 3].copy()).replace(NULL, None),
-                "reserved": pl.Series(memory[:, 4].copy()).replace(NULL, None),
-            },
-            schema=typed(MEMORY),
-        ),
-        first_ns=first_ns,
-    )
-
-
 def _small(column: Ints, otherwise: int) -> npt.NDArray[np.int32]:
     """int64 to int32, with a stand-in for what does not fit."""
     import numpy as np
@@ -457,7 +374,34 @@ def _small(column: Ints, otherwise: int) -> npt.NDArray[np.int32]:
     return np.where(np.abs(column + 1) < 1 << 31, column, otherwise).astype(np.int32)
 
 
-def _config_row(text: str) -> list[int | float | None]:
+def _input_row(text: str) -> tuple[str | None, ...]:
+    """A row of INPUTS: each value as JSON."""
+    return tuple(None if value is None else orjson.dumps(value).decode() for value in orjson.loads(text))
+
+
+def _collective_row(text: str) -> tuple[int | str | bool | None, ...]:
+    """A row of COLLECTIVES; a value of another type than its column's is as good as none."""
+    values = zip(COLLECTIVES.values(), orjson.loads(text), strict=True)
+    return tuple(_TYPED[kind](value) for kind, value in values)
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _number(value: Any) -> int | None:
+    number = to_id(value)
+    return None if number == NULL else number
+
+
+def _flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else {"true": True, "false": False}.get(str(value).lower())
+
+
+_TYPED: dict[str, Callable[[Any], int | str | bool | None]] = {"String": _text, "Int64": _number, "Boolean": _flag}
+
+
+def _config_row(text: str) -> tuple[int | float | None, ...]:
     """A row of CONFIGS from [grid, block, registers, shared memory, blocks, warps, occupancy]."""
     grid, block, *rest = orjson.loads(text)
     numbers: list[int | float | None] = []
@@ -468,7 +412,7 @@ def _config_row(text: str) -> list[int | float | None]:
     numbers += [
         float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None for value in rest[2:]
     ]
-    return numbers
+    return tuple(numbers)
 
 
 def _whole(value: object) -> int | None:

@@ -1,0 +1,145 @@
+"""Where the window went: parts that add up to it. The table is DESIGN's, "verdict"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Annotated
+
+import msgspec
+import polars as pl
+
+from analyzer.events.schema import Cat
+from analyzer.index.activity import Cause
+from analyzer.index.bound import LATENCY_LIMIT_NS
+from analyzer.index.intervals import union_length
+from analyzer.report.columns import Text
+
+
+class Part(IntEnum):
+    """A part of the window. The names are the report's; the order is that of ties."""
+
+    COMPUTE = 0
+    COMMUNICATION = 1
+    COPIES = 2
+    DISPATCH = 3
+    PAUSES = 4
+    INPUT = 5
+    WAITS = 6
+    ALLOCATOR = 7
+    STARTUP = 8
+    DEVICE = 9
+    PROFILER = 10
+    EARLIER_WORK = 11
+    NOT_RECORDED = 12
+    UNKNOWN = 13
+
+    @property
+    def key(self) -> str:
+        return self.name.lower()
+
+
+#: A part's key: one of a closed set, as the schema says.
+PartKey = Annotated[Text, msgspec.Meta(extra_json_schema={"enum": [part.key for part in Part]})]
+
+OF_CAUSE: Mapping[Cause, Part] = {
+    Cause.UNLINKED: Part.UNKNOWN,
+    Cause.NOT_RECORDED: Part.NOT_RECORDED,
+    Cause.DEVICE_TURNAROUND: Part.DEVICE,
+    Cause.GRAPH_INTERNAL: Part.DEVICE,
+    Cause.DEPENDENCY: Part.DEVICE,
+    Cause.LAUNCH_LATENCY: Part.DISPATCH,
+    Cause.BLOCKING_SYNC: Part.WAITS,
+    Cause.PAGEABLE_COPY: Part.WAITS,
+    Cause.ALLOCATOR: Part.ALLOCATOR,
+    Cause.GRAPH_CAPTURE: Part.STARTUP,
+    Cause.FIRST_USE: Part.STARTUP,
+    Cause.COMPILE: Part.STARTUP,
+    Cause.INPUT_PIPELINE: Part.INPUT,
+    Cause.COLLECTIVE: Part.COMMUNICATION,
+    Cause.PROFILER: Part.PROFILER,
+    Cause.DISPATCH: Part.DISPATCH,
+    Cause.COMPILED_OVERHEAD: Part.DISPATCH,
+    Cause.PYTHON: Part.DISPATCH,
+    Cause.NO_HOST_EVENT: Part.DISPATCH,
+    Cause.EARLIER_WORK: Part.EARLIER_WORK,
+}
+#: A launch path takes microseconds, and so does a stream that waits for another. Beyond LATENCY_LIMIT_NS work that
+#: was launched and did not start waited for something that the trace does not show.
+_LIMITED = [int(Cause.LAUNCH_LATENCY), int(Cause.DEPENDENCY)]
+
+#: Busy time is told in this order where work of several kinds overlaps.
+BUSY = (Part.COMPUTE, Part.COMMUNICATION, Part.COPIES, Part.STARTUP, Part.EARLIER_WORK)
+
+
+def kind_of_work(work: pl.DataFrame) -> pl.Expr:
+    """Part of each row of device work, by the columns cat, communication, earlier and autotuning."""
+    return (
+        pl.when("earlier")
+        .then(int(Part.EARLIER_WORK))
+        .when("autotuning")
+        .then(int(Part.STARTUP))
+        .when("communication")
+        .then(int(Part.COMMUNICATION))
+        .when(pl.col("cat") == int(Cat.KERNEL))
+        .then(int(Part.COMPUTE))
+        .otherwise(int(Part.COPIES))
+        .cast(pl.Int8)
+    )
+
+
+def clipped(spans: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
+    """Rows cut to [start, end): columns `begin`, `ns` (pieces) or `ts`, `end` (work); what lies outside is left out."""
+    if "begin" in spans.columns:
+        reach = spans.select(first=pl.col("begin").min(), last=(pl.col("begin") + pl.col("ns")).max())
+        if not spans.height or (reach["first"][0] >= start and reach["last"][0] <= end):
+            return spans
+        stop = pl.min_horizontal(pl.col("begin") + pl.col("ns"), end)
+        cut = spans.with_columns(begin=pl.max_horizontal("begin", start), stop=stop)
+        return cut.with_columns(ns=pl.col("stop") - pl.col("begin")).drop("stop").filter(pl.col("ns") > 0)
+    cut = spans.with_columns(ts=pl.max_horizontal("ts", start), end=pl.min_horizontal("end", end))
+    return cut.filter(pl.col("end") > pl.col("ts"))
+
+
+def busy(work: pl.DataFrame) -> dict[Part, int]:
+    """Device time of work by part, each instant of a device once (ns, all devices). Columns of `Chains.device`."""
+    rows = work.select("device", "ts", "end", part=kind_of_work(work))
+    out: dict[Part, int] = {}
+    told = 0
+    for position, part in enumerate(BUSY):
+        sofar = rows.filter(pl.col("part").is_in([int(p) for p in BUSY[: position + 1]]))
+        if (rows["part"] == int(part)).any():
+            total = int(union_length(sofar.drop("part"), ["device"])["length"].sum())
+            out[part] = total - told
+            told = total
+    return out
+
+
+def of_pieces(pieces: pl.DataFrame) -> pl.Series:
+    """Part of each piece of idle time: columns cause, ns, pause (bool). Too long a piece is unknown as a whole."""
+    too_long = pl.col("cause").is_in(_LIMITED) & (pl.col("ns") > LATENCY_LIMIT_NS)
+    part = pl.col("cause").replace_strict({int(c): int(p) for c, p in OF_CAUSE.items()}, return_dtype=pl.Int8)
+    said = pl.when("pause").then(int(Part.PAUSES)).when(too_long).then(int(Part.UNKNOWN)).otherwise(part)
+    return pieces.select(said.cast(pl.Int8).alias("part"))["part"]
+
+
+def idle(pieces: pl.DataFrame) -> dict[Part, int]:
+    """Idle time by part (ns). pieces: columns cause, ns, pause (bool)."""
+    limited = pl.col("cause").is_in(_LIMITED)
+    usual = pl.when(limited).then(pl.col("ns").clip(upper_bound=LATENCY_LIMIT_NS)).otherwise("ns")
+    sums = pieces.group_by("cause", "pause").agg(ns=pl.col("ns").sum(), usual=usual.sum())
+    out: dict[Part, int] = {}
+    for cause, pause, ns, told in sums.iter_rows():
+        part = Part.PAUSES if pause else OF_CAUSE[Cause(cause)]
+        out[part] = out.get(part, 0) + told
+        out[Part.UNKNOWN] = out.get(Part.UNKNOWN, 0) + ns - told
+    return out
+
+
+def total(*some: Mapping[Part, int], devices: int = 1) -> dict[Part, int]:
+    """Sum of parts, averaged over devices; every part has an entry. What rounding leaves goes to the largest part."""
+    sums = {part: sum(one.get(part, 0) for one in some) for part in Part}
+    out = {part: ns // devices for part, ns in sums.items()}
+    largest = max(Part, key=lambda part: out[part])
+    out[largest] += sum(sums.values()) // devices - sum(out.values())
+    return out
