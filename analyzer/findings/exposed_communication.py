@@ -29,7 +29,7 @@ from analyzer import units
 from analyzer.analyses.devices import Devices
 from analyzer.analyses.kernels import Kernel, Kernels
 from analyzer.analyses.traits import Traits
-from analyzer.findings import HOLDS, WORTH, bound, finding, share_of
+from analyzer.findings import HOLDS, WORTH, bound, finding, part_of
 from analyzer.report.findings import Finding, Severity
 from analyzer.report.results import Results
 
@@ -38,9 +38,8 @@ NAME = "exposed-communication"
 
 def find(results: Results) -> Iterable[Finding]:
     devices = results[Devices].devices
-    exposed = sum(d.exposed_communication_ns for d in devices)
+    exposed, share = part_of(results, "communication")
     total = sum(d.communication_ns for d in devices)
-    share = share_of(results, exposed)
     if share < WORTH or not total:
         return
     by_verdict = bound(results) == "communication-bound"
@@ -49,8 +48,12 @@ def find(results: Results) -> Iterable[Finding]:
         results,
         NAME,
         Severity.ERROR if by_verdict or share >= HOLDS else Severity.WARNING,
-        f"{units.duration(exposed)} of {units.duration(total)} of communication overlaps no compute",
-        (_line(k) for k in kernels[:3]),
+        f"for {units.duration(exposed)} of the window the device communicates and computes nothing",
+        (
+            f"in the whole recording {units.duration(sum(d.exposed_communication_ns for d in devices))} of "
+            f"{units.duration(total)} of communication overlap no compute",
+            *(_line(k) for k in kernels[:3]),
+        ),
         _advice(results, kernels[0].name if kernels else ""),
         exposed,
     )

@@ -13,12 +13,13 @@ from tests.findings.expected import all_of
 
 OURS = {
     # Hand-written attention: the scores cross memory for scale, mask and softmax. Only masked_fill clones its input.
-    "attention_naive": "unfused-attention hidden-copy",
+    "attention_naive": "unfused-attention hidden-copy | recording-began-midflight",
     "attention_naive_100": "unfused-attention hidden-copy",
-    "attention_inplace": "unfused-attention",
+    "attention_inplace": "unfused-attention | recording-began-midflight",
     "attention_inplace_100": "unfused-attention",
     # bf16 inputs cast up, products on CUDA cores, a mask a call, a softmax that guards itself.
-    "attention_sdpa_math": "sdpa-math-backend fp32-gemm-on-cuda-cores safe-softmax | causal-mask-rebuilt",
+    "attention_sdpa_math": "sdpa-math-backend fp32-gemm-on-cuda-cores safe-softmax "
+    "| causal-mask-rebuilt recording-began-midflight",
     "attention_sdpa_math_100": "sdpa-math-backend fp32-gemm-on-cuda-cores safe-softmax | causal-mask-rebuilt",
     # fp64 products run on tensor cores: math, but nothing on CUDA cores.
     "sdpa_auto_fp64_math": "sdpa-math-backend safe-softmax | causal-mask-rebuilt occupancy-not-measured",
@@ -34,7 +35,7 @@ OURS = {
     "cpu_only": "",
     # Rank 0 waits in its collectives for rank 1, whose host is too slow: two sides of one coin.
     "ddp2/rank-0": "exposed-communication straggler-rank",
-    "ddp2/rank-1": "overhead-bound",
+    "ddp2/rank-1": "overhead-bound host-pause | many-small-copies",
     # 149 launches a token; cuDNN's dispatch takes 64 µs for kernels of 5. Compiled without graphs it stays so.
     "decode_eager": "overhead-bound cudnn-plan-cost",
     "decode_compile_default": "overhead-bound compile-tax",
@@ -48,7 +49,8 @@ OURS = {
     "matmul_add_4096_cold_eager": "| dominant-kernel occupancy-not-measured",
     "matmul_add_4096_warm_eager": "| dominant-kernel occupancy-not-measured",
     "matmul_add_4096_warm_eager_20": "profiler-overhead | cold-start dominant-kernel occupancy-not-measured",
-    "matmul_add_4096_warm_default": "addmm-bias-copy | compile-tax dominant-kernel occupancy-not-measured",
+    "matmul_add_4096_warm_default": "overhead-bound addmm-bias-copy | "
+    "compile-tax dominant-kernel occupancy-not-measured",
     "matmul_add_4096_warm_default_20": "addmm-bias-copy profiler-overhead | cold-start compile-tax dominant-kernel "
     "occupancy-not-measured",
     # The same for tiny products: the tax is what the device waits for. In a run of 20 calls the profiler's first
@@ -84,41 +86,43 @@ OURS = {
 
 PUBLIC = {
     # 16 launches, one of which took 6.6 ms: overhead, but the advice is to record again.
-    "hta/amd_trace/mi250_minitoy_train_ROCm6_2_kineto": "overhead-bound",
+    "hta/amd_trace/mi250_minitoy_train_ROCm6_2_kineto": "cold-start overhead-bound",
     # The host recorded nothing for 93% of the time: nothing is known, and nothing is said.
-    "hta/critical_path/cuda_event_sync_multi_stream/event_sync_trace": "",
+    "hta/critical_path/cuda_event_sync_multi_stream/event_sync_trace": "host-pause",
     # 41 s, most of it the start of CUDA and cuDNN. Allocations lie in first calls: no churn.
     "hta/critical_path/simple_add/benchmark_result_493459_1694039959_trace": "cold-start",
     "hta/cupti_profiler/benchmark_result_924719_1679055439_trace": "",  # no device records at all
     "hta/rank_non_gpu/rank_non_gpu": "",
-    "hta/mtia_inference_trace/mtia_inference_rank_0": "| dominant-kernel",
+    "hta/mtia_inference_trace/mtia_inference_rank_0": "| dominant-kernel recording-began-midflight",
     # DDP on a host that is too slow; buckets and buffers are copied one tensor at a time.
-    "hta/nccl_parser_config/nccl_data": "overhead-bound exposed-communication | many-small-copies",
+    "hta/nccl_parser_config/nccl_data": "overhead-bound host-pause exposed-communication | many-small-copies",
     # Recommendation models: all-to-all without compute beside it; inputs copied into CUDA graphs.
-    "hta/negative_queue_length_values_check/rank0": "exposed-communication | compile-tax occupancy-not-measured",
+    "hta/negative_queue_length_values_check/rank0": "exposed-communication | "
+    "compile-tax occupancy-not-measured recording-began-midflight",
     "hta/trace_diff/control/control": "exposed-communication",
     "hta/trace_diff/test/test": "exposed-communication compile-tax | blocking-sync compile-tax",
-    "hta/trace_filter/sampled_rank-0": "exposed-communication",
-    "hta/trace_filter/sampled_rank-1": "exposed-communication",
-    "hta/trace_file_list/inference_rank_1": "overhead-bound",
-    "hta/triton_example/triton_example": "",  # one kernel in 13 s of compiling that left no record
+    "hta/trace_filter/sampled_rank-0": "exposed-communication host-pause",
+    "hta/trace_filter/sampled_rank-1": "exposed-communication host-pause",
+    "hta/trace_file_list/inference_rank_1": "cold-start",
+    "hta/triton_example/triton_example": "host-pause",  # one kernel in 13 s of compiling that left no record
     # A serving engine in eager mode, recorded with stacks.
-    "tracelens/b200/eager_trace": "overhead-bound | profiler-overhead",
+    "tracelens/b200/eager_trace": "overhead-bound host-pause | profiler-overhead",
     # Single forward passes at small batch, recorded with stacks.
     "tracelens/h100/Falconsai_nsfw_image_detection__1016002": "overhead-bound | profiler-overhead",
     "tracelens/mi300/Falconsai_nsfw_image_detection__1016002": "overhead-bound | profiler-overhead",
     "tracelens/h100/gaunernst_bert-small-uncased__1016001": "overhead-bound | profiler-overhead",
     # RMSNorm, rotary embedding and SiLU in eager kernels, keys and values made contiguous.
-    "tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005": "hidden-copy dominant-kernel | occupancy-not-measured",
+    "tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005": "hidden-copy dominant-kernel "
+    "| occupancy-not-measured recording-began-midflight",
     # Preprocessing in the launching process, half of the time; then attention written out by hand.
     "tracelens/h100/google_owlv2-large-patch14-ensemble__1016001": "input-starvation unfused-attention | blocking-sync "
     "pageable-copy profiler-overhead",
     # A replayed graph that began 463 ms after its launch: nobody knows why, and no dispatch is blamed.
-    "tracelens/inference/sglang_decode/sglang_Qwen3-8B_decode": "| profiler-overhead",
+    "tracelens/inference/sglang_decode/sglang_Qwen3-8B_decode": "| recording-began-midflight",
     # One replayed graph, the device busy throughout: nothing to say.
-    "tracelens/inference/vllm_decode_full/graph_execution": "",
+    "tracelens/inference/vllm_decode_full/graph_execution": "| recording-began-midflight",
     # Gradients' all-reduce takes two thirds of the time, and nothing overlaps it.
-    "tracelens/mi300/resnet_act_checkpoint": "exposed-communication | many-small-copies",
+    "tracelens/mi300/resnet_act_checkpoint": "exposed-communication | many-small-copies recording-began-midflight",
 }
 
 #: What a reader is told to do first, by words of the first finding's title, evidence and advice.
