@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 #: What only the sequence of launches shows.
 SEQUENCES = (How.READS, How.PERIOD, How.BACKWARD, How.INPUTS, How.GRAPHS)
 
+#: Steps adjoin where no more than this share of a step lies between them, and nothing is launched there.
+ADJOINS = 0.1
+
 #: The phase of a step that the recording cut, or that launched nothing: it is in no median.
 CUT = -1
 
@@ -91,7 +94,7 @@ def _walls(chains: Chains, scene: Scene, found: Found, step: Ints, slot: Ints) -
         begin[rows[1:]] = np.maximum(begin[rows[1:]], reach[:-1])
         follows = found.start[rows[1:]]
         gap = follows - found.end[rows[:-1]]
-        adjoins = ~between[rows[:-1]] & (gap <= found.end[rows[:-1]] - found.start[rows[:-1]])
+        adjoins = ~between[rows[:-1]] & (gap <= ADJOINS * (found.end[rows[:-1]] - found.start[rows[:-1]]))
         end[rows[:-1]] = np.where(adjoins, follows, end[rows[:-1]])
         end[rows] = np.maximum(end[rows], reach)
     return begin, np.maximum(end, begin)
