@@ -9,7 +9,8 @@ How it is computed
     Idle time in Python, in an operator or in nothing recorded is a pause where one stretch of it is many times the
     usual time from launch to launch (ten times the median and 200 µs at least, never more than a millisecond asked;
     a millisecond across threads and at the borders of steps). A place is the frame, operator or annotation that was
-    open over most of it. It fires when the verdict is pause-bound, or where pauses make up a twentieth of the window.
+    open over most of it. It fires when the verdict is pause-bound, or where pauses make up a twentieth of the window;
+    as a note where none comes back.
     "Up to" is all of that idle time.
 
 What to try
@@ -77,10 +78,12 @@ def find(results: Results) -> Iterable[Finding]:
         return
     most = pauses[0]
     up_to = min(ns, sum(p.total_ns for p in pauses))
+    # What happens once is no habit of the loop, unless it is most of what was recorded.
+    once = all(p.count == 1 for p in pauses)
     yield finding(
         results,
         NAME,
-        Severity.ERROR if judged else grade(share),
+        Severity.ERROR if judged else grade(share, most=Severity.NOTE if once else Severity.ERROR),
         f"{_who(most)} holds the launching thread {_times(results, most)}, {units.duration(most.total_ns)} in all",
         (*(_line(p) for p in pauses[:_LISTED]), _rest(pauses[_LISTED:])),
         _advice(most),

@@ -183,3 +183,15 @@ def test_pauses_of_uneven_lengths_are_no_interference(report):
     found = fired(report, events)
     assert "host-interference" not in found
     assert "something that was not recorded" in found["host-pause"].title
+
+
+def test_a_pause_that_does_not_come_back_is_a_note(report):
+    """One collection of 3 ms beside 4 of steady launching: 43% of the window, and no habit."""
+    events = []
+    for i in range(200):
+        at = 20 * i + (3000 if i >= 100 else 0)
+        events += dispatched("aten::add", at, 18, i + 1, 10, kernel(POINTWISE, at + 16, 2, i + 1))
+    events += [frame("train.py(9): loop", 0, 7100), frame("<built-in function collect>", 1999, 2990)]
+    found = fired(report, events)
+    assert found["host-pause"].severity.value == "note"
+    assert found["overhead-bound"].severity.value == "error"

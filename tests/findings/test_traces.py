@@ -106,7 +106,7 @@ PUBLIC = {
     "hta/trace_file_list/inference_rank_1": "cold-start",
     "hta/triton_example/triton_example": "host-pause",  # one kernel in 13 s of compiling that left no record
     # A serving engine in eager mode, recorded with stacks.
-    "tracelens/b200/eager_trace": "overhead-bound host-pause | profiler-overhead",
+    "tracelens/b200/eager_trace": "overhead-bound | host-pause profiler-overhead",
     # Single forward passes at small batch, recorded with stacks.
     "tracelens/h100/Falconsai_nsfw_image_detection__1016002": "overhead-bound | profiler-overhead",
     "tracelens/mi300/Falconsai_nsfw_image_detection__1016002": "overhead-bound | profiler-overhead",
