@@ -16,8 +16,8 @@ from tests.render.samples import HOSTILE, columns, hard, of_micro_trace, shaped
 
 WIDTHS = (60, 80, 110, 200)
 SECTIONS = (
-    "verdict", "devices", "gaps", "annotations", "steps", "launches", "chains", "operators", "waits", "kernels",
-    "copies", "compile", "attention", "spikes", "memory", "capture",
+    "verdict", "phases", "devices", "gaps", "annotations", "steps", "launches", "chains", "operators", "waits",
+    "kernels", "copies", "compile", "attention", "spikes", "memory", "capture",
 )  # fmt: skip
 CODES = re.compile(r"\x1b\[[0-9;]*m")
 
