@@ -13,8 +13,8 @@ from capture.scenarios.base import Expect, Scenario, Variant, Work  # noqa: E402
 from capture.scenarios.run import run  # noqa: E402
 
 VERDICTS = {
-    "overhead-bound", "sync-bound", "input-bound", "copy-bound", "communication-bound", "compute-bound",
-    "cpu-only", "mixed",
+    "overhead-bound", "pause-bound", "sync-bound", "input-bound", "copy-bound", "communication-bound",
+    "compute-bound", "allocator-bound", "startup-bound", "cpu-only", "mixed",
 }  # fmt: skip
 
 ALL = [(s, v) for s in catalogue().values() for v in s.variants]
