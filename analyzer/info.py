@@ -114,8 +114,8 @@ def describe(trace: Trace) -> Report:
     """A report with no analysis in it."""
     chains = build(trace)
     header, window = trace.header, chains.window
-    linked = int(chains.device["launch"].is_not_null().sum())
-    work = chains.device.height
+    linked = int(chains.device.frame["launch"].is_not_null().sum())
+    work = chains.device.frame.height
     steps = select.step_names(trace)
     flags: dict[str, Recorded] = {
         field: "recorded" if header.extra.get(flag) else "not recorded" for field, flag in _FLAGS.items()

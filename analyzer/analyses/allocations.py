@@ -44,7 +44,7 @@ class Allocations(Result, frozen=True, kw_only=True):
 def analyze(chains: Chains) -> Allocations:
     host, window = chains.host, chains.window
     cold = host.nearest(chains.threads.first_use > 0) >= 0
-    rows = np.nonzero((chains.call == Call.ALLOCATE) & ~cold)[0]
+    rows = np.nonzero((chains.host.call == Call.ALLOCATE) & ~cold)[0]
     frees = matches(chains.trace.names, r"(?i)free|unmap|release|unregister")[host.name[rows]]
     length = (host.end - host.start)[rows]
     late = host.start[rows] > (window.start + window.duration // 2 if window else 0)
@@ -61,7 +61,7 @@ def analyze(chains: Chains) -> Allocations:
 
 
 def _operators(chains: Chains, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[AllocatingOperator, ...]:
-    holders = chains.holder[rows]
+    holders = chains.host.holder[rows]
     counted = (
         pl.DataFrame({"name": chains.host.name[holders[holders >= 0]]})
         .group_by("name")
@@ -71,5 +71,5 @@ def _operators(chains: Chains, rows: np.ndarray[tuple[int], np.dtype[np.int64]])
     )
     return tuple(
         AllocatingOperator(name=name, calls=calls)
-        for name, calls in zip(chains.text(counted["name"]), counted["calls"], strict=True)
+        for name, calls in zip(chains.trace.text(counted["name"]), counted["calls"], strict=True)
     )

@@ -78,20 +78,20 @@ class Annotations(Result, frozen=True, kw_only=True):
 
 def analyze(chains: Chains) -> Annotations:
     host = chains.host
-    name = chains.folded.rank("dense").cast(pl.Int64).to_numpy()[host.name]
-    mine = (chains.cat == Cat.ANNOTATION) & (chains.role != Role.STEP)
+    name = chains.places.folded.rank("dense").cast(pl.Int64).to_numpy()[host.name]
+    mine = (chains.host.cat == Cat.ANNOTATION) & (chains.host.role != Role.STEP)
     outermost = host.outermost(np.where(mine, name, -1 - np.arange(host.height)).astype(np.int64))
     rows = np.nonzero(mine & outermost)[0]
     work = work_of(chains, rows)
     table = (
         pl.DataFrame(
             {
-                "name": chains.folded.gather(host.name[rows]),
+                "name": chains.places.folded.gather(host.name[rows]),
                 "row": rows,
                 "cpu": host.end[rows] - host.start[rows],
                 "own": host.self_ns[rows],
                 "tax": np.maximum(
-                    (host.end - host.start - host.below(chains.wait_ns) - host.below(chains.profiler_ns))[rows], 0
+                    (host.end - host.start - host.below(chains.waits.ns) - host.below(chains.profiler_ns))[rows], 0
                 ),
                 "device": work.device_ns,
                 "events": work.events,
@@ -125,7 +125,7 @@ def analyze(chains: Chains) -> Annotations:
     names = table["name"]
     out = []
     for rank, (text, calls) in enumerate(zip(names, table["rows"], strict=True)):
-        verdict = _verdict(chains, calls.to_numpy()) if rank < JUDGED and chains.device.height else None
+        verdict = _verdict(chains, calls.to_numpy()) if rank < JUDGED and chains.device.frame.height else None
         figures = table.drop("name", "rows").row(rank, named=True)
         out.append(
             Annotation(
@@ -143,4 +143,4 @@ def _verdict(chains: Chains, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Verdi
     mine = launched_in(chains, rows)
     if not mine.any():
         return None
-    return chains.judge(mine)
+    return chains.account.judge(mine)

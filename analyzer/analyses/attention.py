@@ -96,7 +96,7 @@ class Attention(Result, frozen=True, kw_only=True):
 def analyze(chains: Chains) -> Attention:
     host = chains.host
     of_name = classify(chains.trace.names, tuple((pattern, i + 1) for i, (pattern, _) in enumerate(BACKENDS)))
-    operator = np.isin(chains.cat, (Cat.OP, Cat.ANNOTATION))
+    operator = np.isin(chains.host.cat, (Cat.OP, Cat.ANNOTATION))
     backend = np.where(operator, of_name[host.name], 0) - 1
     fused = np.nonzero((backend >= 0) & (host.enclosing(backend >= 0) < 0))[0]
     ranges = [(BACKENDS[backend[r]][1], int(r), int(host.last[r]), int(host.start[r]), int(host.end[r])) for r in fused]
@@ -105,9 +105,9 @@ def analyze(chains: Chains) -> Attention:
         return Attention(attention=())
     lo = np.array([r[1] for r in ranges])
     hi = np.array([r[2] for r in ranges])
-    device = np.concatenate(([0], np.cumsum(chains.direct_device_ns)))
-    events = np.concatenate(([0], np.cumsum(chains.direct_device_events)))
-    annotation = host.nearest((chains.cat == Cat.ANNOTATION) & (chains.role != Role.STEP))[lo]
+    device = np.concatenate(([0], np.cumsum(chains.device.launched_ns)))
+    events = np.concatenate(([0], np.cumsum(chains.device.launched_events)))
+    annotation = host.nearest((chains.host.cat == Cat.ANNOTATION) & (chains.host.role != Role.STEP))[lo]
     calls = pl.DataFrame(
         {
             "backend": [r[0] for r in ranges],
@@ -132,7 +132,7 @@ def analyze(chains: Chains) -> Attention:
         .with_columns(pl.col("products_ns", "beside_products_ns").fill_null(0))
         .sort(["device_ns", "calls", "backend", "annotation"], descending=[True, True, False, False])
     )
-    names = chains.text(grouped["annotation"])
+    names = chains.trace.text(grouped["annotation"])
     return Attention(
         attention=tuple(
             AttentionCalls(annotation=text, parts=tuple(parts.get((row.pop("annotation"), row["backend"]), ())), **row)
@@ -143,7 +143,7 @@ def analyze(chains: Chains) -> Attention:
 
 def _work(chains: Chains, calls: pl.DataFrame, lo: np.ndarray[Any, Any], hi: np.ndarray[Any, Any]) -> pl.DataFrame:
     """Device work that the calls (host rows [lo, hi)) launched: each with kind, annotation and backend."""
-    work = chains.device.with_columns(kind=chains.kind).filter(pl.col("launch").is_not_null())
+    work = chains.device.frame.with_columns(kind=chains.device.kind).filter(pl.col("launch").is_not_null())
     launch = work["launch"].to_numpy()
     order = np.argsort(lo)
     slot = np.searchsorted(lo[order], launch, "right") - 1
@@ -170,7 +170,7 @@ def _products(work: pl.DataFrame) -> pl.DataFrame:
 
 def _parts(chains: Chains, work: pl.DataFrame) -> dict[tuple[int, str], list[AttentionPart]]:
     """Device time by launching operator for each (annotation, backend)."""
-    holder = chains.holder[work["launch"].to_numpy()]
+    holder = chains.host.holder[work["launch"].to_numpy()]
     grouped = (
         work.with_columns(holder=pl.Series(chains.host.name[holder]))
         .filter(pl.Series(holder >= 0))
@@ -179,7 +179,9 @@ def _parts(chains: Chains, work: pl.DataFrame) -> dict[tuple[int, str], list[Att
         .sort("dur", "holder", descending=[True, False])
     )
     out: dict[tuple[int, str], list[AttentionPart]] = {}
-    for (annotation, backend, _, ns), text in zip(grouped.iter_rows(), chains.text(grouped["holder"]), strict=True):
+    for (annotation, backend, _, ns), text in zip(
+        grouped.iter_rows(), chains.trace.text(grouped["holder"]), strict=True
+    ):
         out.setdefault((annotation, backend), []).append(AttentionPart(operator=text, device_ns=ns))
     return out
 
@@ -188,7 +190,7 @@ def _unfused(chains: Chains, fused: np.ndarray[Any, Any]) -> list[tuple[str, int
     """Product, softmax, product among the children of one event: (backend, row, past, start, end)."""
     host, names = chains.host, chains.trace.names
     name = host.name
-    operator = chains.cat == Cat.OP
+    operator = chains.host.cat == Cat.OP
 
     def rows_of(pattern: str) -> np.ndarray[Any, Any]:
         return np.asarray(operator & matches(names, pattern)[name])

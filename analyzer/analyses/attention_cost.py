@@ -79,7 +79,7 @@ class AttentionCost(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> AttentionCost:
-    work = chains.device.filter(pl.col("launch").is_not_null())
+    work = chains.device.frame.filter(pl.col("launch").is_not_null())
     return AttentionCost(
         attention_cost=AttentionCosts(
             mask=_mask(chains, work), guard=_guard(chains, work), inputs=_inputs(chains, work)
@@ -100,7 +100,7 @@ def _mask(chains: Chains, work: pl.DataFrame) -> MaskBuilds | None:
     if not len(parents):
         return None
     builds, adds, slot = _children(chains, parents)
-    device = host.below(chains.direct_device_ns)
+    device = host.below(chains.device.launched_ns)
     each = [
         Durations.of(pl.Series(np.bincount(slot[rows], device[rows], len(parents)).astype(np.int64)))
         for rows in (builds, adds)
@@ -113,7 +113,7 @@ def _mask(chains: Chains, work: pl.DataFrame) -> MaskBuilds | None:
         built=each[0],
         added=each[1],
         device_ns=_busy(chains, work, builds),
-        path=chains.path(int(parents[0])),
+        path=chains.places.path(int(parents[0])),
     )
 
 
@@ -146,8 +146,8 @@ def _guard(chains: Chains, work: pl.DataFrame) -> Guard | None:
     if not len(rows):
         return None
     inner = host.nearest(exposure.operators(chains, r"^aten::softmax$|^aten::_softmax$")) >= 0
-    softmax = host.below(np.where(inner, chains.direct_device_ns, 0))[rows]
-    guard = host.below(chains.direct_device_ns)[rows] - softmax
+    softmax = host.below(np.where(inner, chains.device.launched_ns, 0))[rows]
+    guard = host.below(chains.device.launched_ns)[rows] - softmax
     launch = work["launch"].to_numpy()
     mine = (host.nearest(safe)[launch] >= 0) & ~inner[launch]
     guarded, own = Durations.of(pl.Series(guard)), Durations.of(pl.Series(softmax))
@@ -173,7 +173,7 @@ def _inputs(chains: Chains, work: pl.DataFrame) -> Inputs | None:
     dtype, mask = _recorded(chains, int(rows[0]))
     inside = chains.host.nearest(calls)[work["launch"].to_numpy()] >= 0
     names = work["name"].filter(pl.Series(inside)).unique()
-    decoded = [d for text in chains.text(names) if (d := decode(text)).kind == "gemm"]
+    decoded = [d for text in chains.trace.text(names) if (d := decode(text)).kind == "gemm"]
     return Inputs(dtype=dtype, mask=mask, products=tuple(sorted({d.precision or "unknown" for d in decoded})))
 
 

@@ -92,15 +92,15 @@ def _counted(kinds: tuple[str, ...]) -> str:
 
 def analyze(chains: Chains) -> ChainPatterns:
     host = chains.host
-    path = chains.path_id
+    path = chains.places.path_id
     before = _calls_before(chains)
-    work = chains.device.select("name", "dur", "launch", "ts").with_columns(launch=pl.col("launch").fill_null(-1))
+    work = chains.device.frame.select("name", "dur", "launch", "ts").with_columns(launch=pl.col("launch").fill_null(-1))
     row = work["launch"].to_numpy()
     linked = row >= 0
-    holder = np.where(linked, take(chains.holder, row), -1)
+    holder = np.where(linked, take(chains.host.holder, row), -1)
     modules = np.full(len(row), -1, np.int32)
-    modules[linked] = chains.modules(row[linked])
-    place = chains.places.rank("dense").cast(pl.Int32).to_numpy()
+    modules[linked] = chains.frames.modules(chains.host, row[linked])
+    place = chains.places.names.rank("dense").cast(pl.Int32).to_numpy()
     frame = work.with_columns(
         path=pl.Series(np.where(holder >= 0, take(path, holder), -1)),
         module=pl.Series(np.where(modules >= 0, take(place, modules), -1)),
@@ -108,7 +108,7 @@ def analyze(chains: Chains) -> ChainPatterns:
         calls=pl.Series(np.where(linked, take(before, row), -1)),
         call=pl.Series(np.where(linked, take(host.name, row), -1)),
         holder=pl.Series(holder),
-        cpu=pl.Series(np.where(holder >= 0, take(chains.own_ns, holder), 0)),
+        cpu=pl.Series(np.where(holder >= 0, take(chains.host.own_ns, holder), 0)),
         latency=pl.Series(np.where(linked, work["ts"].to_numpy() - take(host.start, row), 0)),
         example=pl.Series(row),
     )
@@ -136,8 +136,8 @@ def analyze(chains: Chains) -> ChainPatterns:
             Pattern(
                 path=_path(chains, r["example"], r["module_name"]),
                 count=r["count"],
-                host_calls=tuple(chains.text(host.frame["name"].gather(calls)).to_list()),
-                host_call_kinds=tuple(Call(kind).name.lower() for kind in chains.call[calls]),
+                host_calls=tuple(chains.trace.text(host.frame["name"].gather(calls)).to_list()),
+                host_call_kinds=tuple(Call(kind).name.lower() for kind in chains.host.call[calls]),
                 launch=None if r["call"] < 0 else text[r["call"]],
                 device_work=text[r["name"]],
                 cpu_ns_median=r["cpu"],
@@ -154,12 +154,12 @@ def _path(chains: Chains, launch: int, module: int) -> tuple[str, ...]:
     """Steps and annotations, the module if frames were recorded, then the operators: outermost first."""
     if launch < 0:
         return ()
-    path = chains.path(int(chains.holder[launch]))
+    path = chains.places.path(int(chains.host.holder[launch]))
     if module < 0:
         return path
-    rows = chains.host_path(int(chains.holder[launch]))
-    outside = sum(1 for row in rows if chains.cat[row] == Cat.ANNOTATION)
-    return (*path[:outside], chains.places[module], *path[outside:])
+    rows = chains.host.ancestors(int(chains.host.holder[launch]))
+    outside = sum(1 for row in rows if chains.host.cat[row] == Cat.ANNOTATION)
+    return (*path[:outside], chains.places.names[module], *path[outside:])
 
 
 def _calls_before(chains: Chains) -> np.ndarray[Any, Any]:
@@ -168,12 +168,12 @@ def _calls_before(chains: Chains) -> np.ndarray[Any, Any]:
     The sequence is folded to a polynomial in a large odd base, modulo 2^64: equal sequences have equal
     numbers, and no call 0.
     """
-    calls = np.nonzero(chains.is_call & (chains.holder >= 0))[0]
-    calls = calls[np.argsort(chains.holder[calls], kind="stable")]
+    calls = np.nonzero(chains.host.is_call & (chains.host.holder >= 0))[0]
+    calls = calls[np.argsort(chains.host.holder[calls], kind="stable")]
     out = np.zeros(chains.host.height, np.int64)
     if not len(calls):
         return out
-    holder, launch = chains.holder[calls], chains.is_launch[calls]
+    holder, launch = chains.host.holder[calls], chains.launching.recorded[calls]
     fresh = np.append(True, (holder[1:] != holder[:-1]) | launch[:-1])
     begin = np.maximum.accumulate(np.where(fresh, np.arange(len(calls)), 0))
     place = np.arange(len(calls)) - begin
@@ -186,11 +186,11 @@ def _calls_before(chains: Chains) -> np.ndarray[Any, Any]:
 
 def _calls_of(chains: Chains, launch: int) -> list[int]:
     """Rows of the calls in the same operator since the launch before this one."""
-    if launch < 0 or chains.holder[launch] < 0:
+    if launch < 0 or chains.host.holder[launch] < 0:
         return []
-    holder = int(chains.holder[launch])
+    holder = int(chains.host.holder[launch])
     mine = np.arange(holder + 1, launch)
-    mine = mine[chains.is_call[mine] & (chains.holder[mine] == holder)]
-    launches = mine[chains.is_launch[mine]]
+    mine = mine[chains.host.is_call[mine] & (chains.host.holder[mine] == holder)]
+    launches = mine[chains.launching.recorded[mine]]
     mine = mine[mine > launches[-1]] if len(launches) else mine
     return [int(row) for row in mine]

@@ -63,9 +63,9 @@ def analyze(chains: Chains) -> CollectiveWaits:
 
 def _by_place(chains: Chains) -> pl.DataFrame | None:
     """Collectives with their place in the step's order and the fastest run of that place; None if steps differ."""
-    steps = chains.steps
-    rows = chains.device.filter(pl.col("communication") & pl.col("launch").is_not_null())
-    rows = rows.filter(~chains.text(rows["name"]).str.contains(_UNEVEN))
+    steps = chains.host.steps
+    rows = chains.device.frame.filter(pl.col("communication") & pl.col("launch").is_not_null())
+    rows = rows.filter(~chains.trace.text(rows["name"]).str.contains(_UNEVEN))
     if len(steps) < STEPS or not rows.height:
         return None
     host = chains.host

@@ -110,11 +110,11 @@ class Compile(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> Compile:
-    host, role = chains.host, chains.role
+    host, role = chains.host, chains.host.role
     lookups = np.nonzero(role == Role.GUARDS)[0]
     compiling = np.nonzero((role == Role.COMPILE) & (host.enclosing(role == Role.COMPILE) < 0))[0]
     compile_ns = cover(pl.DataFrame({"ts": host.start[compiling], "end": host.end[compiling]})).total
-    found = chains.regions
+    found = chains.host.regions
     rows, parent, guard = (found[column].to_numpy() for column in ("row", "parent", "guard"))
     if not len(rows):
         return Compile(
@@ -128,7 +128,7 @@ def analyze(chains: Chains) -> Compile:
                 compile_time_ns=compile_ns,
             )
         )
-    names = chains.text(host.frame["name"].gather(rows))
+    names = chains.trace.text(host.frame["name"].gather(rows))
     table = _calls(chains, names)
     shown = pl.col("cpu", "guard", "prologue", "generated", "operators", "overhead", "device")
     regions = (
@@ -175,7 +175,7 @@ def analyze(chains: Chains) -> Compile:
 
 def _calls(chains: Chains, names: pl.Series) -> pl.DataFrame:
     """One row a call of a region, times in ns. What is nested in a region is that one's, and not its own."""
-    host, role, found = chains.host, chains.role, chains.regions
+    host, role, found = chains.host, chains.host.role, chains.host.regions
     rows, parent, guard, user = (found[column].to_numpy() for column in ("row", "parent", "guard", "user_ns"))
     listed = np.zeros(host.height, bool)
     listed[rows] = True
@@ -188,8 +188,8 @@ def _calls(chains: Chains, names: pl.Series) -> pl.DataFrame:
         return np.asarray(total[rows].astype(np.int64))
 
     every = inside(np.ones(host.height, bool), host.self_ns)
-    prologue = inside(role == Role.PROLOGUE, chains.own_ns)
-    generated = inside((role == Role.REGION_PART) | ((role == Role.REGION) & ~listed), chains.own_ns)
+    prologue = inside(role == Role.PROLOGUE, chains.host.own_ns)
+    generated = inside((role == Role.REGION_PART) | ((role == Role.REGION) & ~listed), chains.host.own_ns)
     guards = inside(role == Role.GUARDS, host.self_ns)
     at_breaks = np.bincount(at[parent >= 0], weights=user[parent >= 0], minlength=len(rows)).astype(np.int64)
     own = host.self_ns[rows]
@@ -198,7 +198,7 @@ def _calls(chains: Chains, names: pl.Series) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "name": names,
-            "parent": chains.text(pl.Series(np.where(parent >= 0, host.name[parent], -1).astype(np.int32))),
+            "parent": chains.trace.text(pl.Series(np.where(parent >= 0, host.name[parent], -1).astype(np.int32))),
             "cpu": length[rows],
             "guard": pl.select(pl.when(pl.Series(guard >= 0)).then(pl.Series(length[guard]))).to_series(),
             "prologue": prologue,

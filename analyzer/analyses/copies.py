@@ -73,7 +73,7 @@ class Copies(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> Copies:
-    work = chains.device.filter(pl.col("cat") != int(Cat.KERNEL))
+    work = chains.device.frame.filter(pl.col("cat") != int(Cat.KERNEL))
     kinds = (
         work.group_by("name")
         .agg(
@@ -93,7 +93,7 @@ def analyze(chains: Chains) -> Copies:
     asked: dict[int, list[Asker]] = {}
     linked = work.filter(pl.col("launch").is_not_null())
     if linked.height:
-        holder = chains.holder[linked["launch"].to_numpy()]
+        holder = chains.host.holder[linked["launch"].to_numpy()]
         owners = (
             linked.select("name")
             .with_columns(row=pl.Series(holder))
@@ -103,11 +103,11 @@ def analyze(chains: Chains) -> Copies:
             .len("count")
             .sort(["count", "operator"], descending=[True, False])
         )
-        for (name, _, count), text in zip(owners.iter_rows(), chains.text(owners["operator"]), strict=True):
+        for (name, _, count), text in zip(owners.iter_rows(), chains.trace.text(owners["operator"]), strict=True):
             asked.setdefault(name, []).append(Asker(name=text, count=count))
     return Copies(
         copies=tuple(
             CopyKind(kind=text, operators=tuple(asked.get(row.pop("name"), ())[:10]), **row)
-            for text, row in zip(chains.text(kinds["name"]), kinds.iter_rows(named=True), strict=True)
+            for text, row in zip(chains.trace.text(kinds["name"]), kinds.iter_rows(named=True), strict=True)
         )
     )

@@ -94,7 +94,7 @@ class CopyCauses(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> CopyCauses:
-    work = chains.device.with_columns(kind=chains.kind).filter(pl.col("launch").is_not_null())
+    work = chains.device.frame.with_columns(kind=chains.device.kind).filter(pl.col("launch").is_not_null())
     return CopyCauses(
         copy_causes=CopyReasons(clones=_clones(chains, work), bias=_bias(chains, work), small=_small(chains))
     )
@@ -103,7 +103,7 @@ def analyze(chains: Chains) -> CopyCauses:
 def _clones(chains: Chains, work: pl.DataFrame) -> tuple[Clone, ...]:
     host = chains.host
     clone = exposure.operators(chains, r"^aten::clone$") & (host.parent >= 0)
-    clone &= host.below(chains.direct_device_ns) > 0
+    clone &= host.below(chains.device.launched_ns) > 0
     clone &= host.enclosing(clone) < 0
     if not clone.any():
         return ()
@@ -138,7 +138,7 @@ def _by_operator(
                 why=why,
                 clones=durations,
                 device_ns=int(one["once"].sum()),
-                path=chains.path(int(one["parent"][0])),
+                path=chains.places.path(int(one["parent"][0])),
             )
             for (name,), one in each.group_by("name", maintain_order=True)
             if (durations := Durations.of(one["dur"]))
@@ -162,7 +162,7 @@ def _bias(chains: Chains, work: pl.DataFrame) -> Bias | None:
     addmm = exposure.operators(chains, _ADDMM)
     if not addmm.any():
         return None
-    holder = chains.holder[work["launch"].to_numpy()]
+    holder = chains.host.holder[work["launch"].to_numpy()]
     work = work.with_columns(holder=pl.Series(holder)).filter(pl.Series((holder >= 0) & addmm[holder]))
     products = work.filter(pl.col("kind") == "gemm")
     copies = work.filter((pl.col("cat") == int(Cat.MEMCPY)) & (pl.col("kind") == "copy")).join(
@@ -182,16 +182,16 @@ def _bias(chains: Chains, work: pl.DataFrame) -> Bias | None:
         device_ns=int(exposure.once(copies).sum()),
         # At most what a call usually takes: the first one also holds what `first_use` counts.
         waited_ns=exposure.waited(chains, rows, spans[2].median_ns),
-        path=chains.path(int(copies["holder"][0])),
+        path=chains.places.path(int(copies["holder"][0])),
     )
 
 
 def _small(chains: Chains) -> SmallCopies:
-    small = chains.device.filter(
+    small = chains.device.frame.filter(
         (pl.col("cat") == int(Cat.MEMCPY)) & (pl.col("bytes") < exposure.SMALL_BYTES) & pl.col("launch").is_not_null()
     )
     launch = small["launch"].to_numpy()
-    holder = chains.holder[launch]
+    holder = chains.host.holder[launch]
     mine = holder >= 0
     if mine.any():
         mine &= chains.host.nearest(exposure.operators(chains, _EXPLAINED))[launch] < 0
@@ -209,14 +209,14 @@ def _places(chains: Chains, small: pl.DataFrame, holder: Rows) -> tuple[SmallPla
     if not small.height:
         return ()
     groups = (
-        small.with_columns(holder=pl.Series(holder), path=pl.Series(chains.path_id[holder]))
+        small.with_columns(holder=pl.Series(holder), path=pl.Series(chains.places.path_id[holder]))
         .group_by("path")
         .agg(pl.len(), pl.col("holder").first(), pl.col("dur"), pl.col("bytes").median())
         .sort("len", "path", descending=[True, False])
         .head(PLACES)
     )
     return tuple(
-        SmallPlace(path=chains.path(r["holder"]), copies=durations, bytes_median=r["bytes"])
+        SmallPlace(path=chains.places.path(r["holder"]), copies=durations, bytes_median=r["bytes"])
         for r in groups.iter_rows(named=True)
         if (durations := Durations.of(pl.Series(r["dur"])))
     )

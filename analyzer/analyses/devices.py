@@ -98,7 +98,7 @@ class Devices(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> Devices:
-    work, window = chains.device, chains.window
+    work, window = chains.device.frame, chains.window
     if window is None or not work.height:
         return Devices(devices=(), timeline=())
     kernel = pl.col("cat") == int(Cat.KERNEL)
@@ -113,16 +113,16 @@ def analyze(chains: Chains) -> Devices:
     communication = union(work.filter(pl.col("communication")))
     gaps = {
         device: (count, longest)
-        for device, count, longest in chains.gaps.group_by("device")
+        for device, count, longest in chains.idle.gaps.group_by("device")
         .agg(n=pl.len(), longest=(pl.col("end") - pl.col("start")).max())
         .iter_rows()
     }
     busy = union(work)
-    window_busy = union(chains.window_work)
-    idle = chains.idle_pieces.filter(pl.col("cause") != int(Cause.EARLIER_WORK))
-    idle = idle.with_columns(device=chains.idle_spans["device"].gather(idle["gap"]))
+    window_busy = union(chains.account.work)
+    idle = chains.idle.pieces.filter(pl.col("cause") != int(Cause.EARLIER_WORK))
+    idle = idle.with_columns(device=chains.idle.spans["device"].gather(idle["gap"]))
     window_idle = dict(idle.group_by("device").agg(pl.col("ns").sum()).iter_rows())
-    parts = {found.device: _parts(found) for found in chains.timeline(CELLS)}
+    parts = {found.device: _parts(found) for found in chains.account.timeline(CELLS)}
     rows, timeline = [], []
     for key, group in work.group_by("device", maintain_order=True):
         device = int(key[0])
@@ -132,7 +132,7 @@ def analyze(chains: Chains) -> Devices:
         rows.append(
             Device(
                 device=device,
-                name=chains.device_name(device),
+                name=chains.device.name_of(device),
                 span_ns=last - first,
                 busy_ns=busy[device],
                 idle_ns=last - first - busy[device],

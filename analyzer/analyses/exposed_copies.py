@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 import polars as pl
 
 from analyzer.events.schema import Cat
+from analyzer.index import intervals
 from analyzer.index.build import Chains
 from analyzer.index.vocabulary import PAGEABLE
 from analyzer.report.columns import Ns, Row, column
@@ -32,8 +33,8 @@ class ExposedCopies(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> ExposedCopies:
-    name = chains.text(chains.device["name"])
-    copy = chains.device["cat"] == int(Cat.MEMCPY)
+    name = chains.trace.text(chains.device.frame["name"])
+    copy = chains.device.frame["cat"] == int(Cat.MEMCPY)
     pageable = copy & name.str.contains(PAGEABLE)
     pinned = copy & name.str.contains(_HOST) & ~pageable
     busy, beside = _busy(chains, None), _busy(chains, ~pinned)
@@ -47,5 +48,5 @@ def analyze(chains: Chains) -> ExposedCopies:
 
 
 def _busy(chains: Chains, wanted: pl.Series | None) -> int:
-    work = chains.device if wanted is None else chains.device.filter(wanted)
-    return int(Chains.union(work, ["device"])["length"].sum())
+    work = chains.device.frame if wanted is None else chains.device.frame.filter(wanted)
+    return int(intervals.union_length(work, ["device"])["length"].sum())

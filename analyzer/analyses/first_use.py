@@ -65,10 +65,10 @@ class FirstUse(Result, frozen=True, kw_only=True):
 def analyze(chains: Chains) -> FirstUse:
     excess = chains.threads.first_use
     rows = np.nonzero(excess > 0)[0].astype(np.int32)
-    rows = rows[np.argsort(-(excess * chains.own_ns)[rows])]
+    rows = rows[np.argsort(-(excess * chains.host.own_ns)[rows])]
     # An operator around another first call only passes that one's time on.
-    rows = rows[chains.own_ns[rows] * 2 > (chains.host.end - chains.host.start)[rows]]
-    loading = chains.overhead.filter(~pl.col("profiler"))
+    rows = rows[chains.host.own_ns[rows] * 2 > (chains.host.end - chains.host.start)[rows]]
+    loading = chains.profiler.events.filter(~pl.col("profiler"))
     return FirstUse(
         first_use=FirstUses(
             calls=tuple(_call(chains, int(row)) for row in rows[:LISTED]),
@@ -80,15 +80,15 @@ def analyze(chains: Chains) -> FirstUse:
 
 
 def _profiler_started(chains: Chains, rows: Rows) -> bool:
-    if not chains.overhead["profiler"].any() or not chains.overhead["profiler"].all():
+    if not chains.profiler.events["profiler"].any() or not chains.profiler.events["profiler"].all():
         return False
-    loads = np.isin(chains.call, (Call.ALLOCATE, Call.LOAD)).astype(np.int64)
+    loads = np.isin(chains.host.call, (Call.ALLOCATE, Call.LOAD)).astype(np.int64)
     return not (chains.host.below(loads)[rows] > 0).any()
 
 
 def _call(chains: Chains, row: int) -> FirstCall:
     host = chains.host
-    later = np.nonzero((host.name == host.name[row]) & ~chains.is_call)[0]
+    later = np.nonzero((host.name == host.name[row]) & ~chains.host.is_call)[0]
     later = later[later != row]
     took = int(host.end[row] - host.start[row])
     return FirstCall(
@@ -103,7 +103,7 @@ def _inside(chains: Chains, row: int, took: int) -> list[Inside]:
     """Host calls by class, the profiler, loading, and the rest; loading lies in what other parts count, too."""
     host = chains.host
     rows = slice(row, int(host.last[row]))
-    call, own, is_call = chains.call[rows], host.self_ns[rows], chains.is_call[rows]
+    call, own, is_call = chains.host.call[rows], host.self_ns[rows], chains.host.is_call[rows]
     parts = []
     for kind, word in CALLS.items():
         mine = is_call & (call == kind)
@@ -113,7 +113,9 @@ def _inside(chains: Chains, row: int, took: int) -> list[Inside]:
     rest = took - sum(part.ns for part in parts) - profiler
     if profiler:
         parts.append(Inside(what="the profiler's buffer request", count=None, ns=profiler))
-    loading = chains.overhead.filter(~pl.col("profiler") & (pl.col("host") >= row) & (pl.col("host") < host.last[row]))
+    loading = chains.profiler.events.filter(
+        ~pl.col("profiler") & (pl.col("host") >= row) & (pl.col("host") < host.last[row])
+    )
     if loading.height:
         ns = int((loading["end"] - loading["ts"]).sum())
         parts.append(Inside(what="module and function loading", count=None, ns=ns))

@@ -159,14 +159,14 @@ def _main_cause(gap: Gap) -> str:
 
 
 def analyze(chains: Chains) -> Gaps:
-    gaps = chains.gaps.with_row_index("gap").with_columns(
+    gaps = chains.idle.gaps.with_row_index("gap").with_columns(
         pl.col("gap").cast(pl.Int64), length=pl.col("end") - pl.col("start")
     )
-    pieces = chains.gap_pieces.join(gaps.select("gap", "device"), on="gap", how="left")
-    spans = chains.idle_spans.with_row_index("gap").with_columns(
+    pieces = chains.idle.gap_pieces.join(gaps.select("gap", "device"), on="gap", how="left")
+    spans = chains.idle.spans.with_row_index("gap").with_columns(
         pl.col("gap").cast(pl.Int64), length=pl.col("end") - pl.col("start")
     )
-    inside = chains.idle_pieces.join(spans.select("gap", "device", "edge"), on="gap", how="left")
+    inside = chains.idle.pieces.join(spans.select("gap", "device", "edge"), on="gap", how="left")
     edges = spans.filter("edge")
     return Gaps(
         gaps=IdleTime(
@@ -216,7 +216,7 @@ def _by_cause(chains: Chains, pieces: pl.DataFrame, inside: pl.DataFrame) -> tup
     )
     owned = pieces.filter(pl.col("owner") >= 0).group_by("device", "cause", "owner").agg(ns=pl.col("ns").sum())
     owners = (
-        owned.with_columns(owner=chains.places.gather(owned["owner"]))
+        owned.with_columns(owner=chains.places.names.gather(owned["owner"]))
         .group_by("device", "cause", "owner")
         .agg(ns=pl.col("ns").sum())
         .sort(["ns", "owner"], descending=[True, False])
@@ -266,7 +266,7 @@ def _longest(chains: Chains, gaps: pl.DataFrame, pieces: pl.DataFrame) -> tuple[
         .iter_rows()
     ):
         causes.setdefault(gap, []).append(CausePart(cause=Cause(cause).key, ns=ns))
-    work = chains.device["name"]
+    work = chains.device.frame["name"]
     host = chains.host.frame
     out = []
     for row in top.iter_rows(named=True):
@@ -313,7 +313,7 @@ def stack_during(chains: Chains, launch: int, start: int, end: int) -> tuple[str
             for r in tree.path_at(thread, middle)
             if 2 * (min(int(tree.end[r]), until) - max(int(tree.start[r]), start)) >= until - start
         ]
-        names = chains.text(tree.frame["name"].gather(rows)).to_list()
+        names = chains.trace.text(tree.frame["name"].gather(rows)).to_list()
         entries += [(int(tree.start[r]), -int(tree.end[r]), n) for r, n in zip(rows, names, strict=True)]
     path = [name for _, _, name in sorted(entries, key=lambda e: e[:2])]
     return tuple(path if len(path) <= STACK_DEPTH else [*path[:4], "…", *path[5 - STACK_DEPTH :]])

@@ -74,7 +74,7 @@ class Idle(Result, frozen=True, kw_only=True):
 def analyze(chains: Chains) -> Idle:
     owned = exposure.idle(chains)
     total = owned.group_by("cause").agg(pl.col("ns").sum()).sort(["ns", "cause"], descending=[True, False])
-    gaps = chains.gap_causes.sort("ns", "gap", descending=[True, False])
+    gaps = chains.idle.by_cause.sort("ns", "gap", descending=[True, False])
     rows = tuple(
         _cause(chains, Cause(cause), ns, *(some.filter(pl.col("cause") == cause) for some in (owned, gaps)))
         for cause, ns in total.iter_rows()
@@ -100,7 +100,7 @@ def _cause(chains: Chains, cause: Cause, ns: int, owned: pl.DataFrame, gaps: pl.
 def _owners(chains: Chains, owned: pl.DataFrame) -> tuple[IdleOwner, ...]:
     mine = owned.filter(pl.col("owner") >= 0)
     total = (
-        pl.DataFrame({"owner": chains.places.gather(mine["owner"]), "ns": mine["ns"]})
+        pl.DataFrame({"owner": chains.places.names.gather(mine["owner"]), "ns": mine["ns"]})
         # Generated code carries a hash in its name; all of it is one place, as steps are.
         .group_by(pl.col("owner").str.replace(r"(CompiledFxGraph) \S+", "$1"))
         .agg(pl.col("ns").sum())
@@ -113,7 +113,7 @@ def _owners(chains: Chains, owned: pl.DataFrame) -> tuple[IdleOwner, ...]:
 def _ended(chains: Chains, gaps: pl.DataFrame) -> Ended | None:
     if not gaps.height:
         return None
-    names = chains.text(chains.device["name"].gather(gaps["after"].drop_nulls())).alias("name")
+    names = chains.trace.text(chains.device.frame["name"].gather(gaps["after"].drop_nulls())).alias("name")
     if not names.len():
         return None
     counted = names.to_frame().group_by("name").len("count").sort("count", "name", descending=[True, False])

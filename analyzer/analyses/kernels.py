@@ -86,7 +86,7 @@ def _occupancy(k: Kernel) -> float | str:
 
 
 def analyze(chains: Chains) -> Kernels:
-    work = chains.device
+    work = chains.device.frame
     total = int(work["dur"].sum())
     table = (
         work.group_by("name", "cat")
@@ -111,7 +111,7 @@ def analyze(chains: Chains) -> Kernels:
     launch = {name: (config, device, count) for name, config, device, count in shapes.iter_rows()}
     configs = chains.trace.configs
     rows = []
-    names = chains.text(table["name"])
+    names = chains.trace.text(table["name"])
     for text, (name, cat, calls, ns, median, deviation, shortest, longest) in zip(
         names, table.iter_rows(), strict=True
     ):
@@ -120,7 +120,7 @@ def analyze(chains: Chains) -> Kernels:
         block = _triple(c, "block")
         threads = prod(block) if block else None
         decoded = decode(text) if cat == Cat.KERNEL else Decoded("copy" if cat == Cat.MEMCPY else "memset")
-        occupancy = theoretical(threads, c["registers"], c["shared_memory"], chains.device_properties.get(device, {}))
+        occupancy = theoretical(threads, c["registers"], c["shared_memory"], chains.device.properties.get(device, {}))
         rows.append(
             Kernel(
                 name=text,

@@ -39,9 +39,9 @@ class Kinds(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> Kinds:
-    work = chains.device.select("launch", "dur").with_columns(kind=chains.kind)
+    work = chains.device.frame.select("launch", "dur").with_columns(kind=chains.device.kind)
     linked = work.drop_nulls("launch")
-    holder = chains.holder[linked["launch"].to_numpy()]
+    holder = chains.host.holder[linked["launch"].to_numpy()]
     owners = (
         linked.with_columns(name=pl.Series(chains.host.name[holder]))
         .filter(pl.Series(holder >= 0))
@@ -51,7 +51,7 @@ def analyze(chains: Chains) -> Kinds:
         .sort("dur", "name", descending=True)
     )
     launchers: dict[str, list[KindLauncher]] = {}
-    for (kind, _, ns), text in zip(owners.iter_rows(), chains.text(owners["name"]), strict=True):
+    for (kind, _, ns), text in zip(owners.iter_rows(), chains.trace.text(owners["name"]), strict=True):
         launchers.setdefault(kind, []).append(KindLauncher(name=text, ns=ns))
     total = work.group_by("kind").agg(pl.len(), pl.col("dur").sum()).sort("dur", "kind", descending=[True, False])
     return Kinds(

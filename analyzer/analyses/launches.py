@@ -97,7 +97,7 @@ class Launches(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> Launches:
-    rows = chains.launches
+    rows = chains.device.launches
     launch = rows["launch"].to_numpy()
     begin, returned = chains.host.start[launch], chains.host.end[launch]
     work = rows["work_start"].to_numpy()
@@ -106,19 +106,19 @@ def analyze(chains: Chains) -> Launches:
     call_done = np.minimum(returned, work)
     free = np.minimum(np.maximum(call_done, frontier), work)
     bare = (work - free)[causal]
-    linked = int(chains.device["launch"].is_not_null().sum())
+    linked = int(chains.device.frame["launch"].is_not_null().sum())
     return Launches(
         links=LinkCounts(
             linked=linked,
-            unlinked=chains.device.height - linked,
-            clock_skewed=chains.skewed,
+            unlinked=chains.device.frame.height - linked,
+            clock_skewed=chains.device.skewed,
             launches=rows.height,
-            ambiguous=chains.links.ambiguous,
+            ambiguous=chains.device.links.ambiguous,
         ),
         launches=LaunchTimes(
             count=rows.height,
-            per_step=rows.height / len(chains.steps) if len(chains.steps) else None,
-            graph_launches=int((chains.call == Call.GRAPH).sum()),
+            per_step=rows.height / len(chains.host.steps) if len(chains.host.steps) else None,
+            graph_launches=int((chains.host.call == Call.GRAPH).sum()),
             call_ns_median=_median((returned - begin)[causal]),
             latency_ns_median=_median((work - begin)[causal]),
             queue_wait_ns_median=_median((free - call_done)[causal]),
@@ -136,8 +136,8 @@ def _median(values: np.ndarray[Any, np.dtype[np.int64]]) -> float | None:
 def _calls(chains: Chains) -> tuple[HostCall, ...]:
     functions = (
         chains.host.frame.select("name", "dur")
-        .with_columns(kind=pl.Series(chains.call))
-        .filter(pl.Series(chains.is_call))
+        .with_columns(kind=pl.Series(chains.host.call))
+        .filter(pl.Series(chains.host.is_call))
         .group_by("name")
         .agg(
             kind=pl.col("kind").first(),
@@ -148,7 +148,7 @@ def _calls(chains: Chains) -> tuple[HostCall, ...]:
         )
         .sort(["total_ns", "name"], descending=[True, False])
     )
-    names = chains.text(functions["name"])
+    names = chains.trace.text(functions["name"])
     return tuple(
         HostCall(name=name, kind=Call(row.pop("kind")).name.lower(), **row)
         for name, row in zip(names, functions.drop("name").iter_rows(named=True), strict=True)

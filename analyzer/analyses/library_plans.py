@@ -42,14 +42,14 @@ def analyze(chains: Chains) -> LibraryPlans:
     planned = exposure.operators(chains, _PLANNED)
     if not planned.any():
         return LibraryPlans(library_plans=Plans(usual_ns=None, operators=()))
-    operator = chains.cat == Cat.OP
+    operator = chains.host.cat == Cat.OP
     by_name = (
         pl.DataFrame(
             {
                 "name": chains.host.name[operator],
                 "planned": planned[operator],
                 "tax": exposure.own_tax_ns(chains)[operator],
-                "device": chains.by_holder(chains.direct_device_ns)[operator],
+                "device": chains.host.by_holder(chains.device.launched_ns)[operator],
             }
         )
         .group_by("name")
@@ -62,12 +62,12 @@ def analyze(chains: Chains) -> LibraryPlans:
     mine = by_name.filter("planned").sort("tax", "name", descending=True)
     rows = tuple(
         _plan(chains, text, row["name"], row["calls"], row["tax"] - usual)
-        for text, row in zip(chains.text(mine["name"]), mine.iter_rows(named=True), strict=True)
+        for text, row in zip(chains.trace.text(mine["name"]), mine.iter_rows(named=True), strict=True)
     )
     return LibraryPlans(library_plans=Plans(usual_ns=usual, operators=rows))
 
 
 def _plan(chains: Chains, text: str, name: int, calls: int, excess: float) -> Plan:
-    rows = np.nonzero((chains.cat == Cat.OP) & (chains.host.name == name))[0]
+    rows = np.nonzero((chains.host.cat == Cat.OP) & (chains.host.name == name))[0]
     # At most what is usual for it: the first call also loads and tunes, which `first_use` counts.
     return Plan(name=text, calls=calls, excess_ns=excess, exposed_ns=exposure.waited(chains, rows, max(excess, 0.0)))

@@ -80,7 +80,7 @@ class Operators(Result, frozen=True, kw_only=True):
 def analyze(chains: Chains) -> Operators:
     """Sums go by name id, a column at a time: a table of all columns of all events would be the peak of memory."""
     host = chains.host
-    operator = chains.cat == Cat.OP
+    operator = chains.host.cat == Cat.OP
     name = host.name[operator]
     if not len(name):
         return Operators(operators=())
@@ -93,8 +93,8 @@ def analyze(chains: Chains) -> Operators:
     def inclusive(values: Ints) -> Ints:
         return total(np.where(outermost, host.below(values)[operator], 0))
 
-    waits, profiler = chains.wait_ns, chains.profiler_ns
-    own_wait, own_profiler = chains.by_holder(waits)[operator], chains.by_holder(profiler)[operator]
+    waits, profiler = chains.waits.ns, chains.profiler_ns
+    own_wait, own_profiler = chains.host.by_holder(waits)[operator], chains.host.by_holder(profiler)[operator]
     own_tax = exposure.own_tax_ns(chains)[operator]
     duration = (host.end - host.start)[operator]
     spared = (host.below(waits) + host.below(profiler))[operator]
@@ -105,9 +105,9 @@ def analyze(chains: Chains) -> Operators:
         "wait_ns": inclusive(waits),
         "self_wait_ns": total(own_wait),
         "profiler_ns": total(own_profiler),
-        "device_ns": inclusive(chains.direct_device_ns),
-        "self_device_ns": total(chains.by_holder(chains.direct_device_ns)[operator]),
-        "device_events": inclusive(chains.direct_device_events),
+        "device_ns": inclusive(chains.device.launched_ns),
+        "self_device_ns": total(chains.host.by_holder(chains.device.launched_ns)[operator]),
+        "device_events": inclusive(chains.device.launched_events),
     }
     calls = (
         pl.DataFrame({"id": name, "tax": own_tax})
@@ -122,7 +122,7 @@ def analyze(chains: Chains) -> Operators:
         .sort(["self_tax_ns", "id"], descending=[True, False])
     )
     rows = []
-    for text, row in zip(chains.text(calls["id"]), calls.iter_rows(named=True), strict=True):
+    for text, row in zip(chains.trace.text(calls["id"]), calls.iter_rows(named=True), strict=True):
         figures = {key: int(values[row["id"]]) for key, values in sums.items()}
         ratio = figures["tax_ns"] / figures["device_ns"] if figures["device_ns"] else None
         rows.append(Operator(name=text, tax_ratio=ratio, **figures, **_without_id(row)))

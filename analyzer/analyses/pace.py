@@ -29,10 +29,10 @@ class Pace(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> Pace:
-    starts = np.sort(chains.host.start[chains.launches["launch"].to_numpy()])
+    starts = np.sort(chains.host.start[chains.device.launches["launch"].to_numpy()])
     return Pace(
         pace=Tempo(
-            device_work=Durations.of(chains.device["dur"]),
+            device_work=Durations.of(chains.device.frame["dur"]),
             between_launches=Durations.of(pl.Series(np.diff(starts))) if len(starts) >= 3 else None,
         )
     )

@@ -70,6 +70,6 @@ def analyze(chains: Chains) -> Pauses:
                 stack=p.stack,
                 starts_ns=p.starts[:STARTS],
             )
-            for p in chains.pauses.rows[:LISTED]
+            for p in chains.idle.pauses.rows[:LISTED]
         )
     )

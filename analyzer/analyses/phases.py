@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from analyzer import units
-from analyzer.index import exposure
+from analyzer.index import exposure, intervals
 from analyzer.index.activity import Cause
 from analyzer.index.bound import Bound, Verdict
 from analyzer.index.build import Chains
@@ -123,7 +123,7 @@ class PhasesResult(Result, frozen=True, kw_only=True):
 def analyze(chains: Chains) -> PhasesResult:
     found = phases(chains)
     if found.found is None:
-        share = 0.0 if chains.device.height else None
+        share = 0.0 if chains.device.frame.height else None
         none = StepsFound(by=None, steps=0, cut=0, share=share, reason=NOTHING)
         return PhasesResult(phases=(), steps_found=none)
     rows = _rows(chains, found)
@@ -132,8 +132,8 @@ def analyze(chains: Chains) -> PhasesResult:
 
 def _found(chains: Chains, found: Phases, rows: tuple[Phase, ...]) -> StepsFound:
     assert found.found is not None
-    total = int(chains.device["dur"].sum())
-    share = int(chains.device["dur"].filter(pl.Series(found.step >= 0)).sum()) / total if total else 0.0
+    total = int(chains.device.frame["dur"].sum())
+    share = int(chains.device.frame["dur"].filter(pl.Series(found.step >= 0)).sum()) / total if total else 0.0
     cut = int((found.phase == CUT).sum())
     how = found.found.how
     held = f"{units.share(share)} of the device time"
@@ -151,10 +151,10 @@ def _found(chains: Chains, found: Phases, rows: tuple[Phase, ...]) -> StepsFound
 
 
 def _rows(chains: Chains, found: Phases) -> tuple[Phase, ...]:
-    devices = max(1, int(chains.device["device"].n_unique()))
+    devices = max(1, int(chains.device.frame["device"].n_unique()))
     wall = found.end - found.begin
     idle = wall - exposure.busy_during(chains, found.begin, found.end) / devices
-    work = chains.device.with_columns(step=pl.Series(found.step))
+    work = chains.device.frame.with_columns(step=pl.Series(found.step))
     busy = _per_step(chains, work, found.count) / devices
     talk = _per_step(chains, work.filter("communication"), found.count) / devices
     held = found.slot >= 0
@@ -194,7 +194,7 @@ def _rows(chains: Chains, found: Phases) -> tuple[Phase, ...]:
 def _per_step(chains: Chains, work: pl.DataFrame, count: int) -> Ints:
     """Union of each step's work on each device, summed over devices (ns)."""
     out = np.zeros(count, np.int64)
-    union = chains.union(work.filter(pl.col("step") >= 0), ["step", "device"])
+    union = intervals.union_length(work.filter(pl.col("step") >= 0), ["step", "device"])
     np.add.at(out, union["step"].to_numpy(), union["length"].to_numpy())
     return out
 
@@ -208,12 +208,12 @@ def _judged(chains: Chains, mine: Mask) -> tuple[Verdict | None, tuple[PhaseIdle
     """What bounds some device work with the idle time that it ended, and that idle time by cause."""
     if not mine.any():
         return None, ()
-    after = chains.idle_spans["after"]
+    after = chains.idle.spans["after"]
     ended = after.is_not_null().to_numpy() & mine[after.fill_null(0).to_numpy()]
-    pieces = chains.idle_pieces.filter(pl.Series(ended).gather(chains.idle_pieces["gap"]))
+    pieces = chains.idle.pieces.filter(pl.Series(ended).gather(chains.idle.pieces["gap"]))
     sums = pieces.group_by("cause").agg(pl.col("ns").sum()).sort(["ns", "cause"], descending=[True, False])
     idle = tuple(PhaseIdle(cause=Cause(cause).key, ns=ns) for cause, ns in sums.iter_rows())
-    return chains.judge(mine), idle
+    return chains.account.judge(mine), idle
 
 
 def _kernels(work: pl.DataFrame) -> tuple[PhaseKernels, ...]:

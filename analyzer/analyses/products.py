@@ -46,9 +46,9 @@ class Products(Result, frozen=True, kw_only=True):
 
 def analyze(chains: Chains) -> Products:
     capable = any(_major(d.get("computeMajor")) >= AMPERE for d in chains.trace.header.devices)
-    work = chains.device.filter(pl.col("cat") == int(Cat.KERNEL))
+    work = chains.device.frame.filter(pl.col("cat") == int(Cat.KERNEL))
     ids = work["name"].unique()
-    decoded = [(text, decode(text)) for text in chains.text(ids)]
+    decoded = [(text, decode(text)) for text in chains.trace.text(ids)]
     names = pl.DataFrame(
         {
             "name": ids,

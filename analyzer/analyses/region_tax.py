@@ -48,7 +48,7 @@ class RegionTax(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> RegionTax:
-    host, role = chains.host, chains.role
+    host, role = chains.host, chains.host.role
     regions = np.nonzero((role == Role.REGION) & (host.enclosing(role == Role.REGION) < 0))[0].astype(np.int32)
     lookups = np.nonzero(role == Role.GUARDS)[0].astype(np.int32)
     length = host.end - host.start
@@ -79,14 +79,14 @@ def _ahead(chains: Chains, regions: Rows, guards: int) -> bool:
 
 
 def _graph_inputs(chains: Chains, regions: Rows) -> GraphInputs | None:
-    host, graph = chains.host, chains.call == Call.GRAPH
+    host, graph = chains.host, chains.host.call == Call.GRAPH
     replays = regions[host.below(graph.astype(np.int64))[regions] > 0]
     if not len(replays):
         return None
     wanted = np.zeros(host.height, bool)
     wanted[replays] = True
     region = host.nearest(wanted)
-    work = chains.device.with_columns(kind=chains.kind).filter(
+    work = chains.device.frame.with_columns(kind=chains.device.kind).filter(
         pl.col("launch").is_not_null() & (pl.col("kind") == "copy")
     )
     launch = work["launch"].to_numpy()

@@ -54,10 +54,10 @@ class SmallKernels(Result, frozen=True, kw_only=True):
 
 def analyze(chains: Chains) -> SmallKernels:
     call = _launch_call(chains)
-    linked = chains.device.with_row_index("row").with_columns(kind=chains.kind)
+    linked = chains.device.frame.with_row_index("row").with_columns(kind=chains.device.kind)
     linked = linked.filter(pl.col("launch").is_not_null() & (pl.col("cat") == int(Cat.KERNEL)))
     # What a graph launches costs the host nothing more.
-    single = pl.Series(chains.call[linked["launch"].to_numpy()] != Call.GRAPH)
+    single = pl.Series(chains.host.call[linked["launch"].to_numpy()] != Call.GRAPH)
     small = linked.filter(single & pl.col("kind").is_in(FUSABLE) & (pl.col("dur") < (call or 0)))
     ended = (
         exposure.gaps_of(chains, LATE).filter(~pl.col("edge")).join(small.select(after="row"), on="after", how="semi")
@@ -76,7 +76,7 @@ def analyze(chains: Chains) -> SmallKernels:
 
 def _launch_call(chains: Chains) -> float | None:
     """Median launch call, as `launches` has it."""
-    rows = chains.launches
+    rows = chains.device.launches
     launch = rows["launch"].to_numpy()
     causal = rows["work_start"].to_numpy() >= chains.host.start[launch]
     length = (chains.host.end - chains.host.start)[launch][causal]
@@ -84,7 +84,7 @@ def _launch_call(chains: Chains) -> float | None:
 
 
 def _operators(chains: Chains, small: pl.DataFrame) -> tuple[Launcher, ...]:
-    holder = chains.holder[small["launch"].to_numpy()]
+    holder = chains.host.holder[small["launch"].to_numpy()]
     counted = (
         pl.DataFrame({"operator": chains.host.name[holder[holder >= 0]]})
         .group_by("operator")
@@ -94,5 +94,5 @@ def _operators(chains: Chains, small: pl.DataFrame) -> tuple[Launcher, ...]:
     )
     return tuple(
         Launcher(name=name, count=count)
-        for name, count in zip(chains.text(counted["operator"]), counted["count"], strict=True)
+        for name, count in zip(chains.trace.text(counted["operator"]), counted["count"], strict=True)
     )

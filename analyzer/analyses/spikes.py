@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from analyzer import units
-from analyzer.index import exposure
+from analyzer.index import contention, exposure
 from analyzer.index.build import Chains
 from analyzer.report.blocks import Block, Note, cells, table
 from analyzer.report.columns import Count, MeanNs, Name, Ns, Ratio, Row, Text, Unit, column
@@ -148,10 +148,10 @@ def analyze(chains: Chains) -> Spikes:
                 name=chains.trace.names[late["name"]],
                 start_ns=late["ts"],
                 late_ns=row["late_ns"],
-                by=chains.trace.names[chains.device["name"][row["by"]]],
+                by=chains.trace.names[chains.device.frame["name"][row["by"]]],
             )
-            for row in chains.contention.iter_rows(named=True)
-            for late in [chains.device.row(row["row"], named=True)]
+            for row in contention.find(chains).iter_rows(named=True)
+            for late in [chains.device.frame.row(row["row"], named=True)]
         ),
     )
 
@@ -161,10 +161,10 @@ def _groups(chains: Chains) -> pl.DataFrame:
 
     Of a group whose usual call takes no time at all, no call is so many times as long.
     """
-    work = chains.device.with_row_index("row").filter(pl.col("cat") == 16)
+    work = chains.device.frame.with_row_index("row").filter(pl.col("cat") == 16)
     launch = work["launch"].fill_null(-1).to_numpy()
     shapes = chains.host.frame["shapes"].to_numpy()
-    holder = np.where(launch >= 0, chains.holder[launch] if len(chains.holder) else -1, -1)
+    holder = np.where(launch >= 0, chains.host.holder[launch] if len(chains.host.holder) else -1, -1)
     key = ["device", "name", "config", "shapes", "collective"]
     # Of two populations the median is a call of one of them, and never what lies between.
     median = pl.col("dur").quantile(0.5, "lower").over(key).cast(pl.Float64)
@@ -209,7 +209,7 @@ def _spikes(chains: Chains, grouped: pl.DataFrame, shifted: pl.DataFrame) -> tup
     )
     out = _alone(chains, grouped, out)
     out = out.with_columns(once=exposure.once(out, ["device", "name"]))
-    names = chains.text(out["name"])
+    names = chains.trace.text(out["name"])
     reasons = _reasons(chains, out)
     return tuple(
         Spike(
@@ -246,7 +246,7 @@ def _alone(chains: Chains, grouped: pl.DataFrame, spikes: pl.DataFrame) -> pl.Da
     )
     periodic = even.filter((pl.col("count") >= RECURRING) & (pl.col("least") == pl.col("most")))
     kept = spikes.join(periodic, on="group", how="anti", maintain_order="left")
-    steps = chains.steps
+    steps = chains.host.steps
     if len(steps) < 2 or not kept.height:
         return kept
     starts = chains.host.start[steps]
@@ -271,7 +271,7 @@ def _alone(chains: Chains, grouped: pl.DataFrame, spikes: pl.DataFrame) -> pl.Da
 
 def _reasons(chains: Chains, spikes: pl.DataFrame) -> list[str]:
     """What the trace shows to be different at each spike, or that it shows nothing."""
-    work = chains.device
+    work = chains.device.frame
     out = []
     for r in spikes.iter_rows(named=True):
         same = work.filter(
@@ -331,7 +331,7 @@ def _shifts(chains: Chains, grouped: pl.DataFrame) -> tuple[tuple[Shift, ...], p
     inside = slow.join(runs.select("run", "level"), on="run", suffix="_run").filter(
         pl.col("dur") <= 1.5 * pl.col("level_run")
     )
-    names = chains.text(runs["name"])
+    names = chains.trace.text(runs["name"])
     shifts = tuple(
         Shift(
             device=r["device"],

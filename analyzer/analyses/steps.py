@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from analyzer import units
+from analyzer.index import intervals
 from analyzer.index.build import Chains
 from analyzer.index.within import processes, work_of
 from analyzer.report.blocks import Block, Section, table
@@ -63,12 +64,12 @@ class Steps(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> Steps:
-    host, rows = chains.host, chains.steps
+    host, rows = chains.host, chains.host.steps
     if not len(rows):
         return Steps(steps=())
     work = work_of(chains, rows, any_thread=True)
     busy = np.zeros(len(rows), np.int64)
-    launch = chains.device["launch"].fill_null(-1).to_numpy()
+    launch = chains.device.frame["launch"].fill_null(-1).to_numpy()
     when = host.start[launch]
     process = processes(chains)
     step = np.full(len(launch), -1, np.int64)
@@ -78,12 +79,12 @@ def analyze(chains: Chains) -> Steps:
         mine = (slot >= 0) & (process[launch] == one)
         step[mine] = own[slot[mine]]
     inside = (launch >= 0) & (step >= 0) & (when < host.end[rows][np.maximum(step, 0)])
-    per_step = chains.union(
-        chains.device.select("device", "ts", "end").with_columns(step=pl.Series(step)).filter(pl.Series(inside)),
+    per_step = intervals.union_length(
+        chains.device.frame.select("device", "ts", "end").with_columns(step=pl.Series(step)).filter(pl.Series(inside)),
         ["step", "device"],
     )
     np.add.at(busy, per_step["step"].to_numpy(), per_step["length"].to_numpy())
-    names = chains.text(host.frame["name"].gather(rows)).to_list()
+    names = chains.trace.text(host.frame["name"].gather(rows)).to_list()
     return Steps(
         steps=tuple(
             Step(

@@ -66,10 +66,10 @@ def analyze(chains: Chains) -> TraceFile:
             producer=trace.header.producer,
             base_ns=trace.base_ns,
             devices=tuple(
-                TraceDevice(id=i, name=chains.device_name(i), sms=_integer(properties.get("numSms")))
-                for i, properties in chains.device_properties.items()
+                TraceDevice(id=i, name=chains.device.name_of(i), sms=_integer(properties.get("numSms")))
+                for i, properties in chains.device.properties.items()
             ),
-            steps=tuple(chains.text(chains.host.frame["name"].gather(chains.steps))),
+            steps=tuple(chains.trace.text(chains.host.frame["name"].gather(chains.host.steps))),
             rank=_integer(distributed.get("rank")),
             world_size=_integer(distributed.get("world_size")),
         )

@@ -90,7 +90,7 @@ class Verdict(Result, frozen=True, kw_only=True):
 
 def analyze(chains: Chains) -> Verdict:
     found, window = chains.verdict, chains.window
-    linked, events = int(chains.device["launch"].is_not_null().sum()), chains.device.height
+    linked, events = int(chains.device.frame["launch"].is_not_null().sum()), chains.device.frame.height
     total = sum(found.parts.values())
     return Verdict(
         window=Window(
@@ -109,10 +109,10 @@ def analyze(chains: Chains) -> Verdict:
         trust=Trust(
             linked=linked,
             unlinked=events - linked,
-            clock_skewed=chains.skewed,
+            clock_skewed=chains.device.skewed,
             linked_share=linked / events if events else None,
-            profiler_ns=int((chains.profiler_busy["end"] - chains.profiler_busy["ts"]).sum()),
+            profiler_ns=int((chains.profiler.busy["end"] - chains.profiler.busy["ts"]).sum()),
             python_stacks=chains.frames.height > 0,
-            idle_reliable=not chains.unrecorded.any() if events else None,
+            idle_reliable=not chains.launching.lost.any() if events else None,
         ),
     )

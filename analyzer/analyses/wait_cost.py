@@ -53,9 +53,9 @@ class WaitCost(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> WaitCost:
-    host, wait = chains.host, chains.wait_ns
-    rows = chains.waiting
-    launches = np.nonzero(chains.is_launch)[0]
+    host, wait = chains.host, chains.waits.ns
+    rows = chains.waits.rows
+    launches = np.nonzero(chains.launching.recorded)[0]
     last = int(host.start[launches].max()) if len(launches) else -1
     needed = host.start[rows] < last
     followed = rows[needed]
@@ -74,9 +74,9 @@ def analyze(chains: Chains) -> WaitCost:
 
 def _idle_after(chains: Chains) -> int:
     """Per gap, the lesser of the wait before its launch, on whichever thread, and its time in LOST causes."""
-    host, wait = chains.host, chains.wait_ns
+    host, wait = chains.host, chains.waits.ns
     gaps = exposure.gaps_of(chains, LOST).filter(pl.col("launch").is_not_null())
-    waits = chains.waiting
+    waits = chains.waits.rows
     if not gaps.height or not len(waits):
         return 0
     # The last wait that ended before the launch: it ran dry for this one only if the gap was open then, or began

@@ -69,15 +69,15 @@ class Waits(Result, frozen=True, kw_only=True):
 
 def analyze(chains: Chains) -> Waits:
     """Those of the window: a final synchronize that the profiler flushes with is not the run's."""
-    host, wait = chains.host, chains.wait_ns
-    rows, window = chains.waiting, chains.window
+    host, wait = chains.host, chains.waits.ns
+    rows, window = chains.waits.rows, chains.window
     rows = rows[(host.end[rows] > window.start) & (host.start[rows] < window.end)] if window else rows[:0]
-    holder = chains.holder[rows]
+    holder = chains.host.holder[rows]
     frame = pl.DataFrame(
         {
             "call": host.name[rows],
             "holder": holder,
-            "place": np.where(holder >= 0, chains.path_id[holder], -1),
+            "place": np.where(holder >= 0, chains.places.path_id[holder], -1),
             "ns": wait[rows],
         }
     )
@@ -92,11 +92,11 @@ def analyze(chains: Chains) -> Waits:
         )
         .sort(["total", "holder"], descending=[True, False])
     )
-    calls = chains.text(grouped["call"])
-    steps = len(chains.steps)
+    calls = chains.trace.text(grouped["call"])
+    steps = len(chains.host.steps)
     by_operator = []
     for call, r in zip(calls, grouped.iter_rows(named=True), strict=True):
-        path = chains.path(r["holder"])
+        path = chains.places.path(r["holder"])
         by_operator.append(
             Wait(
                 call=call,

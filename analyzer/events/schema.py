@@ -197,6 +197,10 @@ class Trace:
     memory: pl.DataFrame
     warnings: tuple[Warning, ...] = ()
 
+    def text(self, ids: pl.Series) -> pl.Series:
+        """Names of ids; null for -1."""
+        return self.names.gather(ids.set(ids < 0, None))
+
     @property
     def truncated(self) -> bool:
         return self.truncated_at_byte is not None

@@ -32,7 +32,7 @@ class Cells:
 
 
 def find(window: Window, work: pl.DataFrame, spans: pl.DataFrame, pieces: pl.DataFrame, count: int) -> list[Cells]:
-    """work, spans, pieces: of the window, as `Chains` has them, with `pause` (bool) in pieces."""
+    """work, spans, pieces: of the window, as `Account` and `Idle` have them."""
     edges = np.linspace(window.start, window.end, count + 1).round().astype(np.int64)
     start, end = edges[:-1], edges[1:]
     length = np.maximum(end - start, 1)

@@ -12,9 +12,11 @@ import numpy as np
 import polars as pl
 
 from analyzer.events.schema import Cat
+from analyzer.index import vocabulary
 from analyzer.index.intervals import Cover, cover
 
 if TYPE_CHECKING:
+    from analyzer.index.build import Chains
     from analyzer.index.tree import Ints, Mask, Tree
 
 #: Neighbours of one kind need so many members for a usual, and are late from here on: shorter delays are the
@@ -33,8 +35,10 @@ SCHEMA = {
 }
 
 
-def find(host: Tree, device: pl.DataFrame, names: pl.Series, waits: Mask) -> pl.DataFrame:
-    """Rows of SCHEMA, the latest first. device: as in `Chains.device`. waits: calls that make a stream wait."""
+def find(chains: Chains) -> pl.DataFrame:
+    """Rows of SCHEMA, the latest first."""
+    host, device, names = chains.host, chains.device.frame, chains.trace.names
+    waits = host.is_call & names.str.contains(vocabulary.STREAM_WAIT).to_numpy()[host.name]
     # Kernels, and what moves in the device's own memory, need its processors; other copies a link, by direction.
     linking = (pl.col("cat") == int(Cat.MEMCPY)) & ~names.str.contains(_INSIDE).gather(device["name"])
     device = device.with_columns(needs=pl.when(linking).then("name").otherwise(-1))

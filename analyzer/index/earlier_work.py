@@ -36,7 +36,7 @@ class EarlierWork:
 
 
 def find(host: Tree, device: pl.DataFrame, waits: Rows, window: Window | None) -> EarlierWork:
-    """device: rows as in `Chains.device`. waits: host rows that wait for a device."""
+    """device: rows as in `Device.frame`. waits: host rows that wait for a device."""
     none = np.zeros(device.height, bool)
     launch = device["launch"].fill_null(-1).to_numpy()
     linked = launch >= 0

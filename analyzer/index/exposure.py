@@ -14,9 +14,8 @@ import numpy as np
 import polars as pl
 
 from analyzer.events.schema import Cat
-from analyzer.index import intervals
+from analyzer.index import intervals, parts
 from analyzer.index.activity import Cause
-from analyzer.index.bound import LATENCY_LIMIT_NS
 from analyzer.index.vocabulary import matches
 
 if TYPE_CHECKING:
@@ -48,35 +47,15 @@ def idle(chains: Chains) -> pl.DataFrame:
 
     Launch latency and dependencies are cut to what they can explain, as the verdict judges them.
     """
-    pieces = usual(chains.idle_pieces.with_columns(pause=pl.Series(chains.pauses.pieces)))
+    pieces = parts.usual(chains.idle.pieces)
     return (
         pieces.group_by("cause", "owner", "pause").agg(pl.col("ns").sum()).sort("ns", "owner", "pause", descending=True)
     )
 
 
-def usual(pieces: pl.DataFrame) -> pl.DataFrame:
-    """Pieces of launch latency and dependency cut to what these can explain; what is left of them is unknown."""
-    limited = pl.col("cause").is_in([int(Cause.LAUNCH_LATENCY), int(Cause.DEPENDENCY)])
-    return pieces.with_columns(
-        ns=pl.when(limited).then(pl.col("ns").clip(upper_bound=LATENCY_LIMIT_NS)).otherwise("ns")
-    )
-
-
-def gaps_by_cause(chains: Chains) -> pl.DataFrame:
-    """Idle time in the window of each gap by cause: `gap`, a row of `Chains.idle_spans`, its columns, `cause`, `ns`.
-
-    Lead-ins and tail-outs are gaps, too, with `edge` set.
-    """
-    # One key of one integer: there are as many groups as gaps.
-    key = pl.col("gap") * len(Cause) + pl.col("cause")
-    pieces = usual(chains.idle_pieces).group_by(key=key).agg(pl.col("gap", "cause").first(), pl.col("ns").sum())
-    spans = chains.idle_spans.with_row_index("gap").with_columns(pl.col("gap").cast(pl.Int64))
-    return spans.join(pieces.drop("key"), on="gap")
-
-
 def gaps_of(chains: Chains, causes: Collection[Cause]) -> pl.DataFrame:
-    """Gaps with time of some causes: columns of `Chains.gaps`, `gap`, and `ns` of these causes together."""
-    mine = chains.gap_causes.filter(pl.col("cause").is_in([int(c) for c in causes]))
+    """Gaps with time of some causes: columns of `Idle.spans`, `gap`, and `ns` of these causes together."""
+    mine = chains.idle.by_cause.filter(pl.col("cause").is_in([int(c) for c in causes]))
     return mine.group_by("gap").agg(pl.exclude("ns", "cause").first(), pl.col("ns").sum())
 
 
@@ -87,7 +66,7 @@ def waited_during(chains: Chains, start: Ints, end: Ints) -> Ints:
     dependency) is no part of it: no host could have shortened it.
     """
     total = np.zeros(len(start), np.int64)
-    late = chains.idle_spans.filter(pl.col("launch").is_not_null())
+    late = chains.idle.spans.filter(pl.col("launch").is_not_null())
     if not late.height:
         return total
     returned = chains.host.end[late["launch"].to_numpy()]
@@ -101,7 +80,7 @@ def waited_during(chains: Chains, start: Ints, end: Ints) -> Ints:
 def busy_during(chains: Chains, start: Ints, end: Ints) -> Ints:
     """Device-busy time inside each host interval (ns, all devices)."""
     total = np.zeros(len(start), np.int64)
-    busy = intervals.merged(chains.device.select("device", "ts", "end"), ["device"])
+    busy = intervals.merged(chains.device.frame.select("device", "ts", "end"), ["device"])
     for _, one in busy.group_by("device"):
         ts, te = one["ts"].to_numpy(), one["end"].to_numpy()
         total += _running(ts, te, end) - _running(ts, te, start)
@@ -126,7 +105,7 @@ def waited(chains: Chains, rows: Ints, most: Ints | float | None = None) -> int:
 def once(work: pl.DataFrame, by: Sequence[str] = ("device",)) -> pl.Series:
     """Of each row of device work, the time (ns) in which it ran and no earlier one of its group did.
 
-    work  rows of `Chains.device`, in its order. The sum is the length of their union: what a figure claims of the
+    work  rows of `Device.frame`, in its order. The sum is the length of their union: what a figure claims of the
     window counts each moment of a device once, however many streams it ran on.
     """
     reach = pl.col("end").cum_max().shift(1).over(by)
@@ -145,21 +124,21 @@ def _running(ts: Ints, te: Ints, t: Ints) -> Ints:
 
 def operators(chains: Chains, pattern: str) -> Mask:
     """Host rows of operators whose name matches the pattern."""
-    mine: Mask = (chains.cat == Cat.OP) & matches(chains.trace.names, pattern)[chains.host.name]
+    mine: Mask = (chains.host.cat == Cat.OP) & matches(chains.trace.names, pattern)[chains.host.name]
     return mine
 
 
 def own_tax_ns(chains: Chains) -> Ints:
     """Per operator, its self time and that of the host calls that it makes, less waits and the profiler's (ns)."""
-    spared = chains.by_holder(chains.wait_ns) + chains.by_holder(chains.profiler_ns)
-    tax: Ints = np.maximum(chains.own_ns - spared, 0)
+    spared = chains.host.by_holder(chains.waits.ns) + chains.host.by_holder(chains.profiler_ns)
+    tax: Ints = np.maximum(chains.host.own_ns - spared, 0)
     return tax
 
 
 def place(chains: Chains, gaps: pl.DataFrame) -> Place | None:
     """The deepest Python frame in a file that covers most of the idle time; None without stacks.
 
-    gaps  rows as `gaps_by_cause` has them, the costliest first.
+    gaps  rows as `Idle.by_cause` has them, the costliest first.
     Each of the costliest gaps votes with its length for the deepest frame that was open for MOST of it.
     `<built-in ...>` frames name no place in a file, and have no vote.
     """

@@ -31,11 +31,11 @@ def fold(chains: Chains) -> pl.Series:
     """The names of the trace, those of alike annotations replaced by their common one, with `#` for numbers."""
     names = chains.trace.names
     host = chains.host
-    mine = (chains.cat == Cat.ANNOTATION) & (chains.role != Role.STEP)
+    mine = (chains.host.cat == Cat.ANNOTATION) & (chains.host.role != Role.STEP)
     used = pl.DataFrame({"id": np.unique(host.name[mine]).astype(np.int64)})
     used = used.with_columns(name=names.gather(used["id"]))
     alike = used.with_columns(fold=pl.col("name").str.replace_all(NUMBER, "#")).filter(pl.len().over("fold") > 1)
-    if not alike.height or not chains.launches.height:
+    if not alike.height or not chains.device.launches.height:
         return names
     work = launched(chains)
     of_thread = groups(chains)
@@ -62,10 +62,10 @@ def _clusters(chains: Chains, work: Launched, of_thread: Ints, rows: Ints) -> li
     slot = work.slots(of_thread[host.thread[rows]], host.start[rows], host.end[rows])
     step = np.full(host.height + 1, -1, np.int64)
     step[work.row] = slot
-    step = step[chains.device["launch"].fill_null(-1).to_numpy()]
+    step = step[chains.device.frame["launch"].fill_null(-1).to_numpy()]
     kind = step_kinds.kinds(chains, step, len(rows), np.zeros(len(rows), np.int64))
     held = step >= 0
-    device = np.bincount(step[held], weights=chains.device["dur"].to_numpy()[held], minlength=len(rows))
+    device = np.bincount(step[held], weights=chains.device.frame["dur"].to_numpy()[held], minlength=len(rows))
     calls = pl.DataFrame({"name": host.name[rows].astype(np.int64), "kind": kind, "device": device})
     named = (
         calls.filter(pl.col("device") > 0)

@@ -58,7 +58,8 @@ def with_frontier(work: pl.DataFrame, by: list[str]) -> pl.DataFrame:
 def union_length(intervals: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """Length of the union of (`ts`, `end`) per group: columns of `by` and `length` (ns)."""
     fresh = pl.col("end") - pl.max_horizontal("ts", pl.col("frontier").fill_null(pl.col("ts")))
-    return with_frontier(intervals, by).group_by(by, maintain_order=True).agg(length=fresh.clip(lower_bound=0).sum())
+    only = intervals.select(*by, "ts", "end")
+    return with_frontier(only, by).group_by(by, maintain_order=True).agg(length=fresh.clip(lower_bound=0).sum())
 
 
 def merged(intervals: pl.DataFrame, by: list[str]) -> pl.DataFrame:

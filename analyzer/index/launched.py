@@ -63,14 +63,14 @@ class Launched:
 
 def launched(chains: Chains) -> Launched:
     host = chains.host
-    row = chains.launches["launch"].to_numpy()
-    events = chains.launches["events"].to_numpy()
+    row = chains.device.launches["launch"].to_numpy()
+    events = chains.device.launches["events"].to_numpy()
     group = groups(chains)[host.thread[row]]
     start = host.start[row]
     token = _tokens(chains)
     order = np.lexsort((start, group))
-    process = chains.process_of_thread[host.thread[row]]
-    graph = chains.call[row] == Call.GRAPH
+    process = chains.host.process[host.thread[row]]
+    graph = chains.host.call[row] == Call.GRAPH
     return Launched(row[order], start[order], group[order], events[order], token[order], graph[order], process[order])
 
 
@@ -78,12 +78,12 @@ def groups(chains: Chains) -> Ints:
     """Of each thread the group that it launches for. Shape (threads,)."""
     threads = chains.trace.threads
     own = np.arange(threads.height, dtype=np.int64)
-    engine = chains.engine
+    engine = chains.host.engine
     if not engine.any():
         return own
-    launch = chains.launches["launch"].to_numpy()
+    launch = chains.device.launches["launch"].to_numpy()
     many = np.bincount(chains.host.thread[launch], minlength=threads.height)
-    process = chains.process_of_thread
+    process = chains.host.process
     for one in np.unique(process[engine]):
         callers = np.nonzero((process == one) & ~engine)[0]
         if len(callers):
@@ -93,8 +93,10 @@ def groups(chains: Chains) -> Ints:
 
 def _tokens(chains: Chains) -> npt.NDArray[np.int64]:
     """Per row of `launches`: a sum over what it launched, which is the same for the same work in any order."""
-    work = chains.device.filter(pl.col("launch").is_not_null())
+    work = chains.device.frame.filter(pl.col("launch").is_not_null())
     sums = work.group_by("launch").agg(token=pl.col("name").hash(seed=1).sum().reinterpret(signed=True))
     return (
-        chains.launches.select("launch").join(sums, on="launch", how="left", maintain_order="left")["token"].to_numpy()
+        chains.device.launches.select("launch")
+        .join(sums, on="launch", how="left", maintain_order="left")["token"]
+        .to_numpy()
     )

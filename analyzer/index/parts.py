@@ -66,7 +66,8 @@ OF_CAUSE: Mapping[Cause, Part] = {
 }
 #: A launch path takes microseconds, and so does a stream that waits for another. Beyond LATENCY_LIMIT_NS work that
 #: was launched and did not start waited for something that the trace does not show.
-_LIMITED = [int(Cause.LAUNCH_LATENCY), int(Cause.DEPENDENCY)]
+_LIMITED = pl.col("cause").is_in([int(Cause.LAUNCH_LATENCY), int(Cause.DEPENDENCY)])
+_USUAL = pl.when(_LIMITED).then(pl.col("ns").clip(upper_bound=LATENCY_LIMIT_NS)).otherwise("ns")
 
 #: Busy time is told in this order where work of several kinds overlaps.
 BUSY = (Part.COMPUTE, Part.COMMUNICATION, Part.COPIES, Part.STARTUP, Part.EARLIER_WORK)
@@ -102,7 +103,7 @@ def clipped(spans: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
 
 
 def busy(work: pl.DataFrame) -> dict[Part, int]:
-    """Device time of work by part, each instant of a device once (ns, all devices). Columns of `Chains.device`."""
+    """Device time of work by part, each instant of a device once (ns, all devices). Columns of `Device.frame`."""
     rows = work.select("device", "ts", "end", part=kind_of_work(work))
     out: dict[Part, int] = {}
     told = 0
@@ -115,9 +116,14 @@ def busy(work: pl.DataFrame) -> dict[Part, int]:
     return out
 
 
+def usual(pieces: pl.DataFrame) -> pl.DataFrame:
+    """Pieces of launch latency and dependency cut to what these can explain; what is left of them is unknown."""
+    return pieces.with_columns(ns=_USUAL)
+
+
 def of_pieces(pieces: pl.DataFrame) -> pl.Series:
     """Part of each piece of idle time: columns cause, ns, pause (bool). Too long a piece is unknown as a whole."""
-    too_long = pl.col("cause").is_in(_LIMITED) & (pl.col("ns") > LATENCY_LIMIT_NS)
+    too_long = _LIMITED & (pl.col("ns") > LATENCY_LIMIT_NS)
     part = pl.col("cause").replace_strict({int(c): int(p) for c, p in OF_CAUSE.items()}, return_dtype=pl.Int8)
     said = pl.when("pause").then(int(Part.PAUSES)).when(too_long).then(int(Part.UNKNOWN)).otherwise(part)
     return pieces.select(said.cast(pl.Int8).alias("part"))["part"]
@@ -125,9 +131,7 @@ def of_pieces(pieces: pl.DataFrame) -> pl.Series:
 
 def idle(pieces: pl.DataFrame) -> dict[Part, int]:
     """Idle time by part (ns). pieces: columns cause, ns, pause (bool)."""
-    limited = pl.col("cause").is_in(_LIMITED)
-    usual = pl.when(limited).then(pl.col("ns").clip(upper_bound=LATENCY_LIMIT_NS)).otherwise("ns")
-    sums = pieces.group_by("cause", "pause").agg(ns=pl.col("ns").sum(), usual=usual.sum())
+    sums = pieces.group_by("cause", "pause").agg(ns=pl.col("ns").sum(), usual=_USUAL.sum())
     out: dict[Part, int] = {}
     for cause, pause, ns, told in sums.iter_rows():
         part = Part.PAUSES if pause else OF_CAUSE[Cause(cause)]

@@ -70,7 +70,7 @@ def phases(chains: Chains, engines: Engines | None = None) -> Phases:
     found = find(scene)
     none = np.zeros(0, np.int64)
     if found is None:
-        step = np.full(chains.device.height, -1, np.int64)
+        step = np.full(chains.device.frame.height, -1, np.int64)
         slot = np.full(len(scene.launched.row), -1, np.int64)
         return Phases(None, scene.launched, none, (), (), none, none, step, slot, none, none)
     step, slot = scene.work(found), scene.slots(found)
@@ -85,7 +85,7 @@ def _walls(chains: Chains, scene: Scene, found: Found, step: Ints, slot: Ints) -
     """From and to (ns) of each step."""
     done = np.full(found.count, np.iinfo(np.int64).min, np.int64)
     mine = step >= 0
-    np.maximum.at(done, step[mine], chains.device["end"].to_numpy()[mine])
+    np.maximum.at(done, step[mine], chains.device.frame["end"].to_numpy()[mine])
     begin, end = found.start.copy(), found.end.copy()
     between = _launches_between(scene.launched, found, slot)
     for one in np.unique(found.group):
@@ -142,7 +142,7 @@ def _name(
     chains: Chains, scene: Scene, found: Found, said: pl.DataFrame, wall: Ints
 ) -> tuple[Ints, tuple[str, ...], tuple[str, ...]]:
     """Phase of each step, most wall time first; the phases' names and kinds."""
-    by = chains.process_of_thread if found.by_process else scene.groups
+    by = chains.host.process if found.by_process else scene.groups
     update = step_kinds.updates(chains, found.group, found.start, found.end, by)
     kind = scene.kinds(found)
     counted = (scene.events(found) > 0) & ~_cut(chains, found)
@@ -177,7 +177,7 @@ def _name(
 def _cut(chains: Chains, found: Found) -> Mask:
     """The first step of a recording that began in its middle: nothing marked its start, and work came before."""
     out = np.zeros(found.count, bool)
-    early = chains.device.select((pl.col("launch").is_null() & pl.col("frontier").is_null()).any()).item()
+    early = chains.device.frame.select((pl.col("launch").is_null() & pl.col("frontier").is_null()).any()).item()
     if found.how in SEQUENCES and found.count > 1 and early:
         out[0] = True
     return out

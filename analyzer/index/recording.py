@@ -13,10 +13,10 @@ from analyzer.index.parts import Part
 from analyzer.index.vocabulary import Call
 
 if TYPE_CHECKING:
-    from analyzer.index.activity import Codes
-    from analyzer.index.capture import Captures
     from analyzer.index.earlier_work import EarlierWork
-    from analyzer.index.tree import Mask, Tree
+    from analyzer.index.host import Host
+    from analyzer.index.launching import Launching
+    from analyzer.index.tree import Mask
 
 #: Below a hundredth of the window nobody could tell the difference.
 SEEN = 0.01
@@ -42,17 +42,12 @@ class Recording:
 
 
 def find(
-    host: Tree,
-    call: Codes,
-    lost: Mask,
-    captures: Captures,
-    earlier: EarlierWork,
-    device: pl.DataFrame,
-    parts: Mapping[Part, int],
+    host: Host, launching: Launching, earlier: EarlierWork, device: pl.DataFrame, parts: Mapping[Part, int]
 ) -> Recording:
-    """lost: launches without a device record. parts: of the window (ns)."""
+    """device: rows as in `Device.frame`. parts: of the window (ns)."""
+    lost, captures = launching.lost, launching.captures
     # A driver's call inside the runtime's is one launch.
-    graph = call == Call.GRAPH
+    graph = host.call == Call.GRAPH
     replays = graph & (host.enclosing(graph) < 0) & ~captures.captured
     return Recording(
         began_midflight=earlier.unlinked or earlier.unrecorded.height > 0,

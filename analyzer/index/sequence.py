@@ -50,7 +50,7 @@ class Line:
 
     def copies(self, pattern: str) -> Mask:
         """Which of the launches are copies whose name matches."""
-        device = self.chains.device
+        device = self.chains.device.frame
         of_name = self.chains.trace.names.str.contains(pattern).to_numpy()
         copy = (device["cat"].to_numpy() == Cat.MEMCPY) & of_name[device["name"].to_numpy()]
         rows = device["launch"].filter(pl.Series(copy)).drop_nulls().to_numpy()
@@ -67,7 +67,7 @@ def reads(line: Line) -> Ints | None:
     if not len(start):
         return None
     threads = np.unique(chains.host.thread[line.launched.row[line.mine]])
-    waits = np.nonzero((chains.call == Call.WAIT) & np.isin(chains.host.thread, threads))[0]
+    waits = np.nonzero((chains.host.call == Call.WAIT) & np.isin(chains.host.thread, threads))[0]
     after = np.searchsorted(start, chains.host.start[waits])
     copies = np.nonzero(line.copies(_TO_HOST))[0] + 1
     cuts = np.unique(np.concatenate([[0], after, copies]))
@@ -100,7 +100,7 @@ def period(line: Line) -> Ints | None:
 
 def backward(line: Line) -> Ints | None:
     """At the start of each backward pass."""
-    engine = line.chains.engine[line.chains.host.thread[line.launched.row[line.mine]]]
+    engine = line.chains.host.engine[line.chains.host.thread[line.launched.row[line.mine]]]
     begins = np.nonzero(engine & ~np.append(False, engine[:-1]))[0]
     return np.unique(np.append(0, begins)) if len(begins) >= CALLS else None
 

@@ -36,14 +36,14 @@ def kinds(chains: Chains, step: Ints, count: int, label: Ints) -> Ints:
         return kind
     # Steps that launch the very same are looked at once: a sum of the names' hashes is equal for equal counts.
     mine = step >= 0
-    name = chains.device["name"].to_numpy()[mine]
+    name = chains.device.frame["name"].to_numpy()[mine]
     weights = pl.Series(np.arange(chains.trace.names.len())).hash(seed=1).to_numpy()
     signature = np.zeros(count, np.uint64)
     np.add.at(signature, step[mine], weights[name])
     _, first, back = np.unique(np.column_stack([label.astype(np.uint64), signature]), axis=0, return_index=True,
                                return_inverse=True)  # fmt: skip
     back = back.ravel()
-    table = _counts(np.where(mine, _first_of(back, first, step), -1), chains.device["name"].to_numpy(), first)
+    table = _counts(np.where(mine, _first_of(back, first, step), -1), chains.device.frame["name"].to_numpy(), first)
     grids = _blocks(chains, step, count)
     leaders: list[tuple[float, int]] = []  # grid blocks, label
     tables = np.zeros((0, table.shape[1]), np.int64)
@@ -105,7 +105,7 @@ def _blocks(chains: Chains, step: Ints, count: int) -> Ints:
     """Grid blocks that each step launched."""
     configs = chains.trace.configs
     size = configs.select(pl.col("grid_x") * pl.col("grid_y") * pl.col("grid_z")).to_series().fill_null(0).to_numpy()
-    config = chains.device["config"].to_numpy()
+    config = chains.device.frame["config"].to_numpy()
     blocks = np.where(config >= 0, np.append(size, 0)[config], 0)
     mine = step >= 0
     return np.bincount(step[mine], weights=blocks[mine].astype(np.float64), minlength=count).astype(np.int64)
@@ -115,7 +115,7 @@ def updates(chains: Chains, group: Ints, start: Ints, end: Ints, by: Ints) -> Ma
     """Which steps [start, end) of a group hold an optimizer's step. by: group of each thread."""
     host = chains.host
     of_name = chains.trace.names.str.contains(_OPTIMIZER).to_numpy()
-    rows = np.nonzero(of_name[host.name] & np.isin(chains.cat, (Cat.ANNOTATION, Cat.OP)))[0]
+    rows = np.nonzero(of_name[host.name] & np.isin(chains.host.cat, (Cat.ANNOTATION, Cat.OP)))[0]
     out = np.zeros(len(start), bool)
     for one in np.unique(group):
         mine = np.sort(host.start[rows[by[host.thread[rows]] == one]])

@@ -155,12 +155,12 @@ class Scene:
         """Of each device row its step, -1: none."""
         step = np.full(self.chains.host.height + 1, -1, np.int64)
         step[self.launched.row] = self.slots(found)
-        of_work: Ints = step[self.chains.device["launch"].fill_null(-1).to_numpy()]
+        of_work: Ints = step[self.chains.device.frame["launch"].fill_null(-1).to_numpy()]
         return of_work
 
     def kinds(self, found: Found) -> Ints:
         """Kind of each step by its folded name, an optimizer's step in it, and what it launches."""
-        by = self.chains.process_of_thread if found.by_process else self.groups
+        by = self.chains.host.process if found.by_process else self.groups
         update = step_kinds.updates(self.chains, found.group, found.start, found.end, by)
         label = np.unique(folded(found.name).to_numpy().astype(str), return_inverse=True)[1].ravel() * 2 + update
         return step_kinds.kinds(self.chains, self.work(found), found.count, label)
@@ -202,7 +202,7 @@ def _of_rows(scene: Scene, how: How, tree: Tree, rows: Ints, *, frames: bool, by
 
 
 def _profiler(scene: Scene) -> Found | None:
-    rows = scene.chains.steps
+    rows = scene.chains.host.steps
     if len(rows) < 2:
         return None
     found = _of_rows(scene, How.PROFILER, scene.chains.host, rows, frames=False, by_process=True)
@@ -236,7 +236,7 @@ def _inner(scene: Scene, steps: Found) -> Found | None:
 def _engine(scene: Scene) -> Found | None:
     chains = scene.chains
     said = scene.engines.said(chains.trace.names, "annotation")["engine"].is_not_null().to_numpy()
-    mine = said[chains.host.name] & (chains.cat == Cat.ANNOTATION)
+    mine = said[chains.host.name] & (chains.host.cat == Cat.ANNOTATION)
     rows = np.nonzero(mine & (chains.host.enclosing(mine) < 0))[0]
     if not len(rows):
         return None
@@ -248,7 +248,7 @@ def _engine(scene: Scene) -> Found | None:
 def _annotations(scene: Scene) -> Found | None:
     chains, host = scene.chains, scene.chains.host
     no_step = chains.trace.names.str.contains(_NO_STEP).to_numpy()[host.name]
-    open_ = (chains.cat == Cat.ANNOTATION) & ~no_step & ~np.isin(chains.role, _NO_STEP_ROLES)
+    open_ = (chains.host.cat == Cat.ANNOTATION) & ~no_step & ~np.isin(chains.host.role, _NO_STEP_ROLES)
     if not open_.any():
         return None
     fold = folded(chains.trace.names).rank("dense").to_numpy()[host.name]

@@ -9,6 +9,7 @@ lies inside another thread's `cudaHostAlloc` or `cudaFree`. Such a host is ahead
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ from analyzer.index.vocabulary import Call
 
 if TYPE_CHECKING:
     from analyzer.index.activity import Codes
+    from analyzer.index.host import Host
     from analyzer.index.tree import Ints, Mask, Tree
 
 #: A blocked call lasts this long and this many times its usual: below, a scheduler's hiccup looks alike (a minimum
@@ -52,6 +54,11 @@ class Waits:
     blocked: Mask
     locked: Mask
 
+    @cached_property
+    def rows(self) -> Ints:
+        """Host rows that wait, but for those in a full launch queue: such a host is ahead of the device."""
+        return np.nonzero((self.ns > 0) & ~self.blocked)[0]
+
 
 @dataclass(frozen=True)
 class _Calls:
@@ -68,26 +75,17 @@ class _Calls:
     device: Ints
 
 
-def find(
-    host: Tree,
-    call: Codes,
-    is_call: Mask,
-    device: pl.DataFrame,
-    names: pl.Series,
-    queue_full: Ints,
-    profiler: Ints,
-    process: Ints,
-) -> Waits:
-    """device: rows as in `Chains.device`. queue_full: host rows with a `Command Buffer Full` record.
+def find(host: Host, device: pl.DataFrame, queue_full: Ints, profiler: Ints) -> Waits:
+    """device: rows as in `Device.frame`. queue_full: host rows with a `Command Buffer Full` record.
 
-    profiler  the profiler's time in each host row (ns). process: of each host row, a small number.
+    profiler  the profiler's time in each host row (ns).
     """
-    calls = _calls(host, call, device, profiler, process)
-    pageable, synchronous, copy_ns = _copies(calls, is_call, device, names)
-    wait = np.where(call == Call.WAIT, calls.length, 0)
+    calls = _calls(host, device, profiler)
+    pageable, synchronous, copy_ns = _copies(calls, host.is_call, device, host.names)
+    wait = np.where(host.call == Call.WAIT, calls.length, 0)
     np.maximum(wait, copy_ns, out=wait)
     np.maximum(wait, _launch_blocking(calls), out=wait)
-    plain = is_call & (wait == 0) & ~pageable & ~synchronous
+    plain = host.is_call & (wait == 0) & ~pageable & ~synchronous
     blocked, usual = _blocked(calls, plain, device, queue_full)
     locked = _locked(calls, plain & ~blocked)
     held = blocked | locked
@@ -95,7 +93,7 @@ def find(
     return Waits(np.where(host.enclosing(wait > 0) >= 0, 0, wait), pageable, synchronous, blocked, locked)
 
 
-def _calls(host: Tree, call: Codes, device: pl.DataFrame, profiler: Ints, process: Ints) -> _Calls:
+def _calls(host: Host, device: pl.DataFrame, profiler: Ints) -> _Calls:
     work = (
         device.filter(pl.col("launch").is_not_null())
         .group_by("launch")
@@ -111,9 +109,9 @@ def _calls(host: Tree, call: Codes, device: pl.DataFrame, profiler: Ints, proces
     device_of = spread(work["device"].cast(pl.Int64), -1)
     return _Calls(
         host=host,
-        call=call,
+        call=host.call,
         length=host.end - host.start,
-        process=process,
+        process=host.process[host.thread],
         profiler=profiler,
         launched=device_of >= 0,
         work_start=spread(work["start"], 0),

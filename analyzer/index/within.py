@@ -33,12 +33,12 @@ class Work:
 
 def engine_threads(chains: Chains) -> Mask:
     """Threads of the autograd engine. Shape (threads,)."""
-    return chains.engine
+    return chains.host.engine
 
 
 def processes(chains: Chains) -> Ints:
     """Process of each host row, as a small number: what one does, it does for itself alone."""
-    return chains.process_of_thread[chains.host.thread]
+    return chains.host.process[chains.host.thread]
 
 
 def work_of(chains: Chains, rows: Ints, *, any_thread: bool = False) -> Work:
@@ -52,13 +52,13 @@ def work_of(chains: Chains, rows: Ints, *, any_thread: bool = False) -> Work:
     engine = engine_threads(chains)
     if any_thread:
         sums = [np.zeros(len(rows), np.int64) for _ in columns]
-        others = np.nonzero(chains.is_launch)[0]
+        others = np.nonzero(chains.launching.recorded)[0]
     else:
         sums = []
         for values in columns:
             total = np.concatenate(([0], np.cumsum(values)))
             sums.append(total[host.last[rows]] - total[rows])
-        others = np.nonzero(chains.is_launch & engine[host.thread])[0]
+        others = np.nonzero(chains.launching.recorded & engine[host.thread])[0]
     others = others[np.argsort(host.start[others], kind="stable")]
     process = processes(chains)
     for one in np.unique(process[rows]):
@@ -78,7 +78,7 @@ def work_of(chains: Chains, rows: Ints, *, any_thread: bool = False) -> Work:
 def launched_in(chains: Chains, rows: Ints) -> Mask:
     """Which device rows were launched inside any of the annotations. Shape (device rows,)."""
     host = chains.host
-    launch = chains.device["launch"].fill_null(-1).to_numpy()
+    launch = chains.device.frame["launch"].fill_null(-1).to_numpy()
     if not len(rows) or not len(launch):
         return np.zeros(len(launch), bool)
     rows = np.sort(rows)
@@ -101,7 +101,7 @@ def launched_in(chains: Chains, rows: Ints) -> Mask:
 def _columns(chains: Chains) -> tuple[Ints, ...]:
     """Per host row, what its own launch put on the device: ns, events, kernels, copies, fills, 1."""
     kinds = (
-        chains.device.filter(pl.col("launch").is_not_null())
+        chains.device.frame.filter(pl.col("launch").is_not_null())
         .group_by("launch")
         .agg(
             kernels=(pl.col("cat") == int(Cat.KERNEL)).sum(),
@@ -116,8 +116,8 @@ def _columns(chains: Chains) -> tuple[Ints, ...]:
         values[at] = kinds[column].to_numpy()
         by_kind.append(values)
     return (
-        chains.direct_device_ns,
-        chains.direct_device_events,
+        chains.device.launched_ns,
+        chains.device.launched_events,
         *by_kind,
-        chains.is_launch.astype(np.int64),
+        chains.launching.recorded.astype(np.int64),
     )

@@ -18,7 +18,7 @@ def captured(at: float, count: int = 3, **where):
 
 
 def causes(built):
-    totals = built.gap_pieces.group_by("cause").agg(pl.col("ns").sum())
+    totals = built.idle.gap_pieces.group_by("cause").agg(pl.col("ns").sum())
     return {Cause(c).key: ns / 1000 for c, ns in totals.iter_rows()}
 
 
@@ -60,10 +60,10 @@ def test_what_autograds_thread_launches_during_a_capture_is_captured(chains):
 def test_a_capture_that_the_recording_cut_reaches_to_what_was_recorded(chains):
     """Begun before the recording: from the last launch with a record. Never ended: to the next one."""
     began = [*FIRST, *captured(110), call("cudaStreamEndCapture", 200, 10), *LAST]
-    assert chains(began).captures.start.tolist() == [2_000]
+    assert chains(began).launching.captures.start.tolist() == [2_000]
     assert chains(began).recording.captured_launches == 3
     open_ = [*FIRST, call("cudaStreamBeginCapture", 100, 4), *captured(110), *LAST]
-    assert chains(open_).captures.close.tolist() == [990_000]
+    assert chains(open_).launching.captures.close.tolist() == [990_000]
     assert chains(open_).recording.captured_launches == 3
 
 

@@ -27,9 +27,9 @@ from tests.micro import (
 
 
 def by_device(chains):
-    gaps = chains.gaps.with_row_index("gap").select(pl.col("gap").cast(pl.Int64), "device")
-    pieces = chains.gap_pieces.join(gaps, on="gap").group_by("device", "cause").agg(pl.col("ns").sum())
-    out = {device: {} for device in chains.device["device"].unique().sort().to_list()}
+    gaps = chains.idle.gaps.with_row_index("gap").select(pl.col("gap").cast(pl.Int64), "device")
+    pieces = chains.idle.gap_pieces.join(gaps, on="gap").group_by("device", "cause").agg(pl.col("ns").sum())
+    out = {device: {} for device in chains.device.frame["device"].unique().sort().to_list()}
     for device, cause, ns in pieces.iter_rows():
         out[device][Cause(cause).key] = ns
     return out
@@ -47,7 +47,9 @@ def assert_equal(got, want):
 
 
 def idle_by_device(chains):
-    gaps = chains.gaps.with_columns(idle=pl.col("end") - pl.col("start")).group_by("device").agg(pl.col("idle").sum())
+    gaps = (
+        chains.idle.gaps.with_columns(idle=pl.col("end") - pl.col("start")).group_by("device").agg(pl.col("idle").sum())
+    )
     return dict(gaps.iter_rows())
 
 

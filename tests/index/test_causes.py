@@ -34,9 +34,9 @@ def split(chains):
 
     def of(*events):
         built = chains([*FIRST, *events])
-        idle = (built.gaps["end"] - built.gaps["start"]).sum()
-        assert built.gap_pieces["ns"].sum() == idle
-        return by_cause(built.gap_pieces)
+        idle = (built.idle.gaps["end"] - built.idle.gaps["start"]).sum()
+        assert built.idle.gap_pieces["ns"].sum() == idle
+        return by_cause(built.idle.gap_pieces)
 
     return of
 
@@ -47,8 +47,8 @@ def owners(chains):
 
     def of(*events):
         built = chains([*FIRST, *events])
-        parts = built.gap_pieces.group_by("cause", "owner").agg(pl.col("ns").sum())
-        names = built.text(parts["owner"])
+        parts = built.idle.gap_pieces.group_by("cause", "owner").agg(pl.col("ns").sum())
+        names = built.trace.text(parts["owner"])
         return {(Cause(c).key, n): ns / 1000 for (c, _, ns), n in zip(parts.iter_rows(), names, strict=True)}
 
     return of
@@ -441,8 +441,8 @@ def test_gaps_of_two_devices_are_split_apart(chains):
     other = [launch("cudaLaunchKernel", 2, 1, 11), launch("cudaLaunchKernel", 3, 1, 12)]
     work = [kernel("c", 6, 2, 11, device=1), kernel("d", 12, 2, 12, device=1)]
     built = chains([*FIRST, *ended_by_b(), *other, *work])
-    pieces = built.gap_pieces.join(
-        built.gaps.with_row_index("gap").select(pl.col("gap").cast(pl.Int64), "device"), on="gap"
+    pieces = built.idle.gap_pieces.join(
+        built.idle.gaps.with_row_index("gap").select(pl.col("gap").cast(pl.Int64), "device"), on="gap"
     )
     per_device = {
         (device, Cause(cause).key): ns / 1000
@@ -459,10 +459,10 @@ def test_gaps_of_two_devices_are_split_apart(chains):
 def test_the_lead_in_has_causes_like_a_gap(chains):
     """The window starts at 0 with an operator; the first work at 50 was launched [30, 35]: 35 + 15."""
     built = chains([op("aten::mm", 0, 40), launch("cudaLaunchKernel", 30, 5, 1), kernel("k", 50, 10, 1)])
-    assert by_cause(built.edge_pieces) == {"dispatch": 35, "launch_latency": 15}
+    assert by_cause(built.idle.edge_pieces) == {"dispatch": 35, "launch_latency": 15}
 
 
 def test_the_tail_out_is_what_the_launching_thread_did_after_the_last_work(chains):
     """Last work ends at 20; the thread then is in `postprocess` until 70, where the window ends."""
     micro = [launch("cudaLaunchKernel", 0, 5, 1), kernel("k", 10, 10, 1), annotation("postprocess", 20, 50)]
-    assert by_cause(chains(micro).tail_pieces) == {"python": 50}
+    assert by_cause(chains(micro).idle.tail_pieces) == {"python": 50}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from analyzer.index import contention
 from tests.micro import call, kernel, launch, memcpy, op
 
 
@@ -24,14 +25,14 @@ def other(start: float, length: float, make=kernel, name="big"):
     return [launch("cudaLaunchKernel", 200, 4, 99), make(name, start, length, 99, stream=8)]
 
 
-def contention(built):
-    return [(row["late_ns"] / 1000, built.trace.names[built.device["name"][row["by"]]])
-            for row in built.contention.iter_rows(named=True)]  # fmt: skip
+def late(built):
+    return [(row["late_ns"] / 1000, built.trace.names[built.device.frame["name"][row["by"]]])
+            for row in contention.find(built).iter_rows(named=True)]  # fmt: skip
 
 
 def test_work_that_starts_late_while_another_streams_work_runs_contends_with_it(chains):
     """The fifth GEMM ends at 1008, the sixth would start at 1010 and does at 1210: `big` ran [1000, 1208]."""
-    assert contention(chains([*lane(200), *other(1000, 208)])) == [(200, "big")]
+    assert late(chains([*lane(200), *other(1000, 208)])) == [(200, "big")]
 
 
 @pytest.mark.parametrize(
@@ -46,9 +47,9 @@ def test_work_that_starts_late_while_another_streams_work_runs_contends_with_it(
     ],
 )
 def test_what_is_no_contention(chains, micro, why):
-    assert contention(chains(micro)) == [], why
+    assert late(chains(micro)) == [], why
 
 
 def test_a_copy_in_the_devices_memory_holds_it(chains):
     micro = [*lane(200), *other(1000, 208, memcpy, "DtoD (Device -> Device)")]
-    assert contention(chains(micro)) == [(200, "Memcpy DtoD (Device -> Device)")]
+    assert late(chains(micro)) == [(200, "Memcpy DtoD (Device -> Device)")]

@@ -10,7 +10,7 @@ from tests.micro import call, kernel, launch, op, step
 
 
 def parts(built):
-    return {part.key: ns / 1000 for part, ns in built.parts.items() if ns}
+    return {part.key: ns / 1000 for part, ns in built.account.parts.items() if ns}
 
 
 def causes(pieces):
@@ -34,13 +34,13 @@ def test_unlinked_work_before_its_streams_first_launched_work_is_earlier_work(ch
     built = chains(micro)
     assert built.recording.began_midflight
     assert built.recording.earlier_work_ns == 90_000  # 10 of lead-in, 20, 30 of gap, 30
-    assert causes(built.gap_pieces) == {"earlier_work": 30, "dispatch": 25, "launch_latency": 85}
+    assert causes(built.idle.gap_pieces) == {"earlier_work": 30, "dispatch": 25, "launch_latency": 85}
 
 
 def test_unlinked_work_after_a_streams_first_launched_work_is_not(chains):
     built = chains([op("x", 0, 130), *RUN, kernel("later", 300, 10)])
     assert built.recording.earlier_work_ns == 0
-    assert causes(built.gap_pieces) == {"unlinked": 50}
+    assert causes(built.idle.gap_pieces) == {"unlinked": 50}
 
 
 def test_where_nothing_is_linked_nothing_is_earlier(chains):
@@ -50,14 +50,14 @@ def test_where_nothing_is_linked_nothing_is_earlier(chains):
 def test_a_first_work_that_starts_a_millisecond_after_its_call_returned_waited_for_something_unrecorded(chains):
     """L returned at 115; the device starts at 5000. 115 µs were the host's, 4885 belong to earlier work."""
     built = chains([op("x", 0, 130), launch("cudaLaunchKernel", 110, 5, 1), kernel("run", 5000, 50, 1)])
-    assert causes(built.edge_pieces) == {"dispatch": 115, "earlier_work": 4885}
+    assert causes(built.idle.edge_pieces) == {"dispatch": 115, "earlier_work": 4885}
     assert built.recording.began_midflight
     assert built.verdict.bound == "nothing-to-judge"  # 165 µs are left
 
 
 def test_up_to_a_millisecond_is_launch_latency(chains):
     built = chains([op("x", 0, 130), launch("cudaLaunchKernel", 110, 5, 1), kernel("run", 1115, 50, 1)])
-    assert causes(built.edge_pieces) == {"dispatch": 115, "launch_latency": 1000}
+    assert causes(built.idle.edge_pieces) == {"dispatch": 115, "launch_latency": 1000}
 
 
 def test_a_stray_first_kernel_does_not_hide_it(chains):
@@ -72,7 +72,7 @@ def test_much_work_before_a_late_start_is_no_stray(chains):
     first = [launch("cudaLaunchKernel", 80, 5, 7), kernel("real", 90, 2000, 7, stream=9)]
     built = chains([op("x", 0, 130), *first, launch("cudaLaunchKernel", 110, 5, 1), kernel("run", 7090, 50, 1)])
     assert built.earlier_work.unrecorded.height == 0
-    assert built.parts[Part.UNKNOWN] == 4_000_000  # a dependency of 5 ms: one of them is the device's own
+    assert built.account.parts[Part.UNKNOWN] == 4_000_000  # a dependency of 5 ms: one of them is the device's own
 
 
 def test_a_wait_before_the_first_recorded_work_waits_for_something_unrecorded(chains):
@@ -81,14 +81,14 @@ def test_a_wait_before_the_first_recorded_work_waits_for_something_unrecorded(ch
         op("x", 0, 5), call("cudaStreamSynchronize", 10, 3990), op("aten::mm", 4000, 125),
         launch("cudaLaunchKernel", 4110, 5, 1), kernel("run", 4120, 50, 1),
     ]  # fmt: skip
-    found = causes(chains(micro).edge_pieces)
+    found = causes(chains(micro).idle.edge_pieces)
     assert (found["earlier_work"], found["dispatch"]) == (3990, 5 + 115)
 
 
 def test_a_short_wait_is_a_wait(chains):
     micro = [op("x", 0, 5), call("cudaStreamSynchronize", 10, 900), launch("cudaLaunchKernel", 1110, 5, 1),
              kernel("run", 1120, 50, 1)]  # fmt: skip
-    assert causes(chains(micro).edge_pieces)["blocking_sync"] == 900
+    assert causes(chains(micro).idle.edge_pieces)["blocking_sync"] == 900
 
 
 def test_earlier_work_is_never_the_bound(chains):

@@ -14,7 +14,7 @@ WORK = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 60), st.integers(0, 
 
 
 def frame(rows):
-    """Device work as `Chains.device` has it: in order of device and start."""
+    """Device work as `Device.frame` has it: in order of device and start."""
     data = [(device, ts, ts + dur) for device, ts, dur in rows]
     schema = {"device": pl.Int32, "ts": pl.Int64, "end": pl.Int64}
     return pl.DataFrame(data, schema, orient="row").sort("device", "ts", "end", maintain_order=True)

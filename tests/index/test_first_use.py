@@ -20,7 +20,7 @@ def first_use(chains):
     """µs of first use in the gap [10, 2000] before the work launched at 1990."""
 
     def of(*events):
-        pieces = chains([*FIRST, *events, *last(2000)]).gap_pieces
+        pieces = chains([*FIRST, *events, *last(2000)]).idle.gap_pieces
         return pieces.filter(pl.col("cause") == int(Cause.FIRST_USE))["ns"].sum() / 1000
 
     return of

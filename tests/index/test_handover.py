@@ -21,8 +21,8 @@ def backward(at: float = 90, tid: int = 2):
 def owners(chains):
     def of(*events):
         built = chains([*FIRST, *events])
-        total = built.gap_pieces.group_by("cause", "owner").agg(pl.col("ns").sum())
-        names = built.text(total["owner"])
+        total = built.idle.gap_pieces.group_by("cause", "owner").agg(pl.col("ns").sum())
+        names = built.trace.text(total["owner"])
         return {(Cause(c).key, n): ns / 1000 for (c, _, ns), n in zip(total.iter_rows(), names, strict=True)}
 
     return of
@@ -91,7 +91,7 @@ def test_moving_work_to_the_engines_thread_leaves_the_causes_alone(chains):
             call("cudaMalloc", 95, 20, tid=tid), launch("cudaLaunchKernel", 130, 5, 2, tid=tid),
             kernel("b", 140, 10, 2),
         ]  # fmt: skip
-        total = chains(micro).gap_pieces.group_by("cause").agg(pl.col("ns").sum())
+        total = chains(micro).idle.gap_pieces.group_by("cause").agg(pl.col("ns").sum())
         return dict(total.iter_rows())
 
     assert causes(1) == causes(2)

@@ -15,10 +15,10 @@ from tests.micro import kernel, memcpy, op
 
 def device_of(chains):
     """(span, busy, idle, [gaps]) of device 0 in µs."""
-    work = chains.device
+    work = chains.device.frame
     span = work["end"].max() - work["ts"].min()
-    busy = chains.union(work, ["device"])["length"].sum()
-    gaps = (chains.gaps["end"] - chains.gaps["start"]).to_list()
+    busy = intervals.union_length(work, ["device"])["length"].sum()
+    gaps = (chains.idle.gaps["end"] - chains.idle.gaps["start"]).to_list()
     return span / 1000, busy / 1000, (span - busy) / 1000, [g / 1000 for g in gaps]
 
 
@@ -55,7 +55,7 @@ def test_devices_have_their_own_idle_time(chains):
     """Device 0: 0-10, 30-40: idle 20. Device 1 is busy all through its span: idle 0."""
     micro = [kernel("a", 0, 10), kernel("b", 30, 10), kernel("c", 0, 40, device=1)]
     built = chains(micro)
-    assert built.gaps.select("device", "start", "end").rows() == [(0, 10_000, 30_000)]
+    assert built.idle.gaps.select("device", "start", "end").rows() == [(0, 10_000, 30_000)]
 
 
 def test_nanoseconds_of_epoch_timestamps_are_exact(chains):
@@ -75,14 +75,14 @@ def test_a_cut_is_held_against_the_event_before_as_well(chains):
     """
     micro = [kernel("a", 0, 50, 0), kernel("b", 10, 80, 0), kernel("c", 20, 10, 0)]
     built = chains(micro)
-    assert built.device.sort("ts")["dur"].to_list() == [10_000, 10_000, 10_000]
-    assert built.device["clipped"].sum() == 110_000
+    assert built.device.frame.sort("ts")["dur"].to_list() == [10_000, 10_000, 10_000]
+    assert built.device.frame["clipped"].sum() == 110_000
 
 
 def test_an_event_that_outlasts_the_end_of_the_next_one_on_its_stream_is_cut_at_its_start(chains):
     """Stream 7 is in order: [0, 50] over [10, 20] cannot be. [0, 50] becomes [0, 10]: 40 µs cut."""
     built = chains([kernel("a", 0, 50), kernel("b", 10, 10), kernel("c", 60, 10)])
-    assert built.device.select("ts", "end", "dur", "clipped").rows() == [
+    assert built.device.frame.select("ts", "end", "dur", "clipped").rows() == [
         (0, 10_000, 10_000, 40_000),
         (10_000, 20_000, 10_000, 0),
         (60_000, 70_000, 10_000, 0),
@@ -95,18 +95,18 @@ def test_an_event_that_outlasts_the_end_of_the_next_one_on_its_stream_is_cut_at_
 def test_neighbours_that_overlap_a_little_are_kept(chains):
     """Programmatic dependent launch: the next one starts before the last one ends, and ends after it."""
     built = chains([kernel("a", 0, 12), kernel("b", 10, 10)])
-    assert built.device["clipped"].to_list() == [0, 0]
+    assert built.device.frame["clipped"].to_list() == [0, 0]
     assert built.warnings == ()
 
 
 def test_branches_of_one_graph_launch_are_not_cut(chains):
     built = chains([kernel("a", 0, 50, corr=5), kernel("b", 10, 10, corr=5)])
-    assert built.device["clipped"].to_list() == [0, 0]
+    assert built.device.frame["clipped"].to_list() == [0, 0]
 
 
 def test_work_of_different_streams_is_not_cut(chains):
     built = chains([kernel("a", 0, 50, stream=7), kernel("b", 10, 10, stream=8)])
-    assert built.device["clipped"].to_list() == [0, 0]
+    assert built.device.frame["clipped"].to_list() == [0, 0]
 
 
 def test_lanes_without_a_stream_number_are_no_in_order_stream(chains):
@@ -114,7 +114,7 @@ def test_lanes_without_a_stream_number_are_no_in_order_stream(chains):
     micro = [{**kernel("a", 0, 50), "tid": "work"}, {**kernel("b", 10, 10), "tid": "work"}]
     for event in micro:
         del event["args"]["stream"]
-    assert chains(micro).device["clipped"].to_list() == [0, 0]
+    assert chains(micro).device.frame["clipped"].to_list() == [0, 0]
 
 
 # -- the building blocks, against plain loops ----------------------------------------------------------

@@ -37,7 +37,7 @@ def test_a_word_somewhere_in_a_name_says_nothing(name):
 
 
 def kinds(built):
-    return built.device["kind"].to_list()
+    return built.device.frame["kind"].to_list()
 
 
 def test_what_the_profiler_calls_a_collective_is_one(chains):

@@ -13,7 +13,7 @@ from tests.micro import call, kernel, launch, memcpy, memset, op
 
 def links_of(chains):
     """Device work by start: name of the call that launched it, None if unlinked."""
-    launches = chains.device.sort("ts")["launch"].to_list()
+    launches = chains.device.frame.sort("ts")["launch"].to_list()
     return [None if row is None else chains.trace.names[int(chains.host.name[row])] for row in launches]
 
 
@@ -48,7 +48,7 @@ def test_one_graph_launch_links_to_all_its_kernels(chains):
     built = chains([call("cudaGraphLaunch", 0, 5, corr=500), *(kernel("k", 10 * i, 5, 500) for i in (1, 2, 3))])
     assert links_of(built) == ["cudaGraphLaunch"] * 3
     # One launch, with its first work at 10 µs, and 3 × 5 µs of device time.
-    assert built.launches.select("events", "work_start", "device_ns").rows() == [(3, 10_000, 15_000)]
+    assert built.device.launches.select("events", "work_start", "device_ns").rows() == [(3, 10_000, 15_000)]
 
 
 def test_work_launched_before_recording_stays_unlinked_and_is_counted(contract):
@@ -98,7 +98,7 @@ def two_ranks(*, with_own_numbers: bool):
 def test_a_number_used_by_two_processes_is_never_linked_crosswise(chains):
     """Each device's other work came from one process: its work belongs to that process."""
     built = chains(two_ranks(with_own_numbers=True))
-    by_kernel = dict(zip(built.text(built.device["name"]), built.device["launch"], strict=True))
+    by_kernel = dict(zip(built.trace.text(built.device.frame["name"]), built.device.frame["launch"], strict=True))
     pid = {k: built.trace.threads["pid"][int(built.host.thread[row])] for k, row in by_kernel.items()}
     assert pid == {"rank0": "1", "own0": "1", "rank1": "2", "own1": "2"}
     (warning,) = [w for w in built.warnings if w.code == "correlation-collision"]
@@ -108,7 +108,7 @@ def test_a_number_used_by_two_processes_is_never_linked_crosswise(chains):
 def test_where_nothing_says_whose_it_is_the_work_stays_unlinked(chains):
     built = chains(two_ranks(with_own_numbers=False))
     assert links_of(built) == [None, None]
-    assert built.links.ambiguous == 2
+    assert built.device.links.ambiguous == 2
     assert "2 device events stay unlinked" in built.warnings[0].message
 
 
@@ -117,7 +117,7 @@ def test_a_device_that_worked_for_both_processes_settles_nothing(chains):
     micro = two_ranks(with_own_numbers=True)
     micro += [call("cudaLaunchKernel", 20, 2, corr=303, pid=2), kernel("shared", 80, 5, 303, device=0)]
     built = chains(micro)
-    by_kernel = dict(zip(built.text(built.device["name"]), built.device["launch"], strict=True))
+    by_kernel = dict(zip(built.trace.text(built.device.frame["name"]), built.device.frame["launch"], strict=True))
     assert by_kernel["rank0"] is None
     assert by_kernel["rank1"] is not None
 

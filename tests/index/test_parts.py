@@ -12,6 +12,7 @@ from analyzer.events.schema import Cat
 from analyzer.index.activity import Cause
 from analyzer.index.bound import judge
 from analyzer.index.build import build
+from analyzer.index.intervals import union_length
 from analyzer.index.parts import OF_CAUSE, Part
 from analyzer.sources.kineto.read import read
 from tests.index.test_cause_oracle import traces
@@ -19,7 +20,7 @@ from tests.micro import annotation, kernel, launch, memcpy, memset, op, write
 
 
 def parts(built):
-    return {part.key: ns / 1000 for part, ns in built.parts.items() if ns}
+    return {part.key: ns / 1000 for part, ns in built.account.parts.items() if ns}
 
 
 def test_every_cause_has_a_part():
@@ -106,25 +107,25 @@ def test_one_rank_of_several_cannot_tell_transfer_from_waiting(chains):
 def holds(built):
     """Parts and idle tables add up to the window, on each device."""
     window = built.window
-    if not built.device.height:
-        assert built.parts == {}
+    if not built.device.frame.height:
+        assert built.account.parts == {}
         return
-    devices = built.device["device"].unique().to_list()
-    assert sum(built.parts.values()) == window.duration
-    assert all(ns >= 0 for ns in built.parts.values())
-    spans, pieces = built.idle_spans, built.idle_pieces
+    devices = built.device.frame["device"].unique().to_list()
+    assert sum(built.account.parts.values()) == window.duration
+    assert all(ns >= 0 for ns in built.account.parts.values())
+    spans, pieces = built.idle.spans, built.idle.pieces
     of = spans["device"].to_numpy()[pieces["gap"].to_numpy()]
-    work = built.window_work
+    work = built.account.work
     for device in devices:
         mine = work.filter(pl.col("device") == device)
-        busy = built.union(mine, ["device"])["length"].sum()
+        busy = union_length(mine, ["device"])["length"].sum()
         assert busy + int(pieces["ns"].to_numpy()[of == device].sum()) == window.duration
     # DESIGN: idle in the window = sum of (total - outside + edge).
-    total = built.gap_pieces["ns"].sum()
-    outside = total - pieces.filter(pl.col("gap") < built.gaps.height)["ns"].sum()
-    edge = built.edge_pieces["ns"].sum() + built.tail_pieces["ns"].sum()
+    total = built.idle.gap_pieces["ns"].sum()
+    outside = total - pieces.filter(pl.col("gap") < built.idle.gaps.height)["ns"].sum()
+    edge = built.idle.edge_pieces["ns"].sum() + built.idle.tail_pieces["ns"].sum()
     assert total - outside + edge == pieces["ns"].sum()
-    for cells in built.timeline(37):
+    for cells in built.account.timeline(37):
         assert np.allclose(cells.shares.sum(axis=1), 1)
 
 
@@ -153,7 +154,12 @@ def test_renaming_kernels_without_meaning_leaves_kinds_and_parts_alone(tmp_path_
     for name in pair:
         renamed = [{**e, "name": name} if e["cat"] == "kernel" else e for e in events]
         built = build(read(write(path, renamed), jobs=1))
-        found.append((built.device.filter(pl.col("cat") == int(Cat.KERNEL))["communication"].to_list(), built.parts))
+        found.append(
+            (
+                built.device.frame.filter(pl.col("cat") == int(Cat.KERNEL))["communication"].to_list(),
+                built.account.parts,
+            )
+        )
     assert found[0] == found[1]
 
 
@@ -168,7 +174,7 @@ def test_scaling_all_times_leaves_shares_alone(tmp_path_factory, factor, data):
                   kernel("k", at + host + 3, device, number)]  # fmt: skip
         at += host + 3 + device + 1
     path = tmp_path_factory.getbasetemp() / "scaled.json"
-    small = build(read(write(path, micro), jobs=1)).parts
+    small = build(read(write(path, micro), jobs=1)).account.parts
     scaled = [{**e, "ts": e["ts"] * factor, "dur": e["dur"] * factor} for e in micro]
-    large = build(read(write(path, scaled), jobs=1)).parts
+    large = build(read(write(path, scaled), jobs=1)).account.parts
     assert {part: ns * factor for part, ns in small.items()} == large

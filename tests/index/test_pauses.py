@@ -27,11 +27,13 @@ def one(at: float, corr: int):
 
 
 def pauses(built):
-    return [(p.place, p.kind, p.count, round(p.total_ns / 1000), round(p.max_ns / 1000)) for p in built.pauses.rows]
+    return [
+        (p.place, p.kind, p.count, round(p.total_ns / 1000), round(p.max_ns / 1000)) for p in built.idle.pauses.rows
+    ]
 
 
 def part(built, which=Part.PAUSES):
-    return built.parts[which] / 1000
+    return built.account.parts[which] / 1000
 
 
 def test_what_each_launch_takes_is_cadence(chains):
@@ -51,12 +53,12 @@ def test_a_pause_is_200_microseconds_and_ten_times_the_pace(chains, pace, length
     """A gap begins 15 µs after a launch; the pause is what is left until the next launch."""
     micro = [e for n in range(8) for e in one(pace * n, n + 1)]
     micro += one(7 * pace + 15 + length, 99)
-    assert len(chains(micro).pauses.rows) == found
+    assert len(chains(micro).idle.pauses.rows) == found
 
 
 def test_a_millisecond_is_a_pause_at_any_pace(chains):
     micro = [e for n in range(8) for e in one(500 * n, n + 1)]
-    assert len(chains([*micro, *one(3515 + 1010, 99)]).pauses.rows) == 1
+    assert len(chains([*micro, *one(3515 + 1010, 99)]).idle.pauses.rows) == 1
 
 
 def test_a_millisecond_is_asked_for_at_a_steps_border(chains):
@@ -109,7 +111,7 @@ def test_the_place_is_what_is_open_over_most_of_it_and_rarest_in_the_run(chains)
     micro = run(300, before=[
         frame("run.py(1): main", 0, 1000), frame("run.py(9): log", 150, 310), frame("<built-in write>", 200, 200),
     ])  # fmt: skip
-    (found,) = chains(micro).pauses.rows
+    (found,) = chains(micro).idle.pauses.rows
     assert (found.place, found.kind, found.within) == ("<built-in write>", "named", "run.py(9): log")
     assert found.stack == ("run.py(1): main", "run.py(9): log", "<built-in write>")
 
@@ -117,20 +119,20 @@ def test_the_place_is_what_is_open_over_most_of_it_and_rarest_in_the_run(chains)
 def test_many_short_calls_add_up_by_name(chains):
     """16 calls of 15 µs in a pause of 305: no single one is open over half of it."""
     calls = [frame("tree.py(3): visit", 160 + 18 * i, 15) for i in range(16)]
-    (found,) = chains(run(300, before=[frame("run.py(1): main", 0, 1000), *calls])).pauses.rows
+    (found,) = chains(run(300, before=[frame("run.py(1): main", 0, 1000), *calls])).idle.pauses.rows
     assert (found.place, found.within) == ("tree.py(3): visit", "run.py(1): main")
 
 
 def test_pauses_of_one_place_are_one_row(chains):
     """Three: 305, 285 and 385 µs (a gap begins 15 µs after the launch before it)."""
     gc = [frame("<built-in function collect>", 150, 900)]
-    (found,) = chains(run(300, 300, 400, before=gc)).pauses.rows
+    (found,) = chains(run(300, 300, 400, before=gc)).idle.pauses.rows
     assert (found.count, round(found.total_ns / 1000), round(found.median_ns / 1000)) == (3, 975, 305)
     assert found.starts == (155_000, 475_000, 775_000)
 
 
 def test_only_a_step_open_is_nothing_recorded(chains):
-    (found,) = chains([*run(1300), step(1, 0, 5000)]).pauses.rows
+    (found,) = chains([*run(1300), step(1, 0, 5000)]).idle.pauses.rows
     assert (found.place, found.kind) == (None, "unrecorded")
 
 
@@ -149,7 +151,7 @@ def turns(lengths):
 def test_parts_of_five_milliseconds_are_waits_for_the_interpreters_lock(chains):
     """16 host parts of 5, 10 and 15 ms, each a hundred µs off."""
     lengths = [5.1 * (1 + n % 3) + 0.1 * (-1) ** n for n in range(16)]
-    (found,) = chains(turns(lengths)).pauses.rows
+    (found,) = chains(turns(lengths)).idle.pauses.rows
     assert (found.kind, found.count) == ("interference", 16)
 
 
@@ -158,4 +160,4 @@ def test_parts_of_five_milliseconds_are_waits_for_the_interpreters_lock(chains):
     ids=["fourteen of them", "no quantum"],
 )  # fmt: skip
 def test_other_long_parts_are_not(chains, lengths):
-    assert {p.kind for p in chains(turns(lengths)).pauses.rows} == {"unrecorded"}
+    assert {p.kind for p in chains(turns(lengths)).idle.pauses.rows} == {"unrecorded"}

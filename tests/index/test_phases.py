@@ -296,7 +296,7 @@ def test_folding_follows_the_work(tmp_path: Path) -> None:
     for name, grid in (("linear_m1", 8), ("linear_m4096", 2048)):
         script.named(name, ["gemm"], grid=grid)
     chains: Chains = chains_of(tmp_path / "t.json", script.events)
-    folded = set(chains.folded.to_list())
+    folded = set(chains.places.folded.to_list())
     assert "execute_context_#(#)_generation_#(#)" in folded
     assert {"linear_m1", "linear_m4096"} <= folded
 
@@ -306,4 +306,4 @@ def test_names_of_unlike_times_stay_apart(tmp_path: Path) -> None:
     script.named("linear_m1", ["gemm"], took=2.0)
     script.named("linear_m4096", ["gemm"], took=200.0)
     chains = chains_of(tmp_path / "t.json", script.events)
-    assert {"linear_m1", "linear_m4096"} <= set(chains.folded.to_list())
+    assert {"linear_m1", "linear_m4096"} <= set(chains.places.folded.to_list())

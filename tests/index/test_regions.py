@@ -9,7 +9,7 @@ LOOKUP = "TorchDynamo Cache Lookup"
 
 def regions(built):
     """(name, parent's name, lookup's start, user µs at the break), in order."""
-    names = built.text(built.host.frame["name"]).to_list()
+    names = built.trace.text(built.host.frame["name"]).to_list()
     return [
         (
             names[row],
@@ -17,7 +17,7 @@ def regions(built):
             built.host.start[guard] / 1000 if guard >= 0 else None,
             user / 1000,
         )
-        for row, parent, guard, user in built.regions.iter_rows()
+        for row, parent, guard, user in built.host.regions.iter_rows()
     ]
 
 

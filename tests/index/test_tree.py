@@ -15,12 +15,12 @@ from tests.micro import annotation, call, op
 
 def nesting(built) -> dict[str, str | None]:
     """Name -> name of its parent."""
-    names = built.text(built.host.frame["name"]).to_list()
+    names = built.trace.text(built.host.frame["name"]).to_list()
     return {n: names[p] if p >= 0 else None for n, p in zip(names, built.host.parent, strict=True)}
 
 
 def self_us(built) -> dict[str, float]:
-    names = built.text(built.host.frame["name"]).to_list()
+    names = built.trace.text(built.host.frame["name"]).to_list()
     return {n: int(ns) / 1000 for n, ns in zip(names, built.host.self_ns, strict=True)}
 
 

@@ -11,8 +11,8 @@ LAUNCH = "cudaLaunchKernel"
 
 def waits(built):
     """{start of a host row in µs: wait in µs} of all that wait."""
-    rows = built.wait_ns.nonzero()[0]
-    return {built.host.start[r] / 1000: built.wait_ns[r] / 1000 for r in rows}
+    rows = built.waits.ns.nonzero()[0]
+    return {built.host.start[r] / 1000: built.waits.ns[r] / 1000 for r in rows}
 
 
 def queue(*, returned: float = 500, own: float = 1000, busy: float = 500):
@@ -54,7 +54,7 @@ def test_a_record_of_a_full_queue_suffices(chains):
 
 def test_a_full_queue_is_not_the_profilers_work(chains):
     built = chains([*queue(), overhead(QUEUE_FULL, 101, 398)])
-    assert built.overhead.height == 0
+    assert built.profiler.events.height == 0
     assert waits(built) == {100: 396}
 
 
