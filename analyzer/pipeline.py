@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
@@ -27,6 +29,9 @@ from analyzer.report.results import Result, Results
 
 #: Told of bytes read, and of all, if known.
 Progress = Callable[[int, int | None], None]
+
+#: Analyses at work at once; more find nothing to do.
+THREADS = min(4, os.cpu_count() or 1)
 
 #: The distribution's name: `tracecli` belongs to another project.
 DISTRIBUTION = "torch-tracecli"
@@ -75,7 +80,11 @@ def run(trace: Trace, *, step: str | None = None) -> Report:
     """
     chains = build(trace if step is None else select.step(trace, step))
     del trace  # the events live on in the trees: two copies would be the peak of memory
-    measured = {type(result): result for module in modules(analyses) for result in [module.analyze(chains)]}
+    # What nearly all of them stand on first; then they have nothing to do with each other, and most of their time is
+    # spent in Polars and numpy, outside of Python's lock.
+    _ = chains.verdict
+    with ThreadPoolExecutor(THREADS) as pool:
+        measured = {type(result): result for result in pool.map(lambda one: one.analyze(chains), modules(analyses))}
     warnings = Warnings(warnings=(*chains.trace.warnings, *chains.warnings))
     results = Results([tool(), measured.pop(TraceFile), warnings, *measured.values()])
     return Report(run_kind(), results.with_(Findings(findings=judge(results))))

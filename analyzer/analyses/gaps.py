@@ -162,11 +162,11 @@ def analyze(chains: Chains) -> Gaps:
     gaps = chains.idle.gaps.with_row_index("gap").with_columns(
         pl.col("gap").cast(pl.Int64), length=pl.col("end") - pl.col("start")
     )
-    pieces = chains.idle.gap_pieces.join(gaps.select("gap", "device"), on="gap", how="left")
+    pieces = _with(chains.idle.gap_pieces, gaps, "device")
     spans = chains.idle.spans.with_row_index("gap").with_columns(
         pl.col("gap").cast(pl.Int64), length=pl.col("end") - pl.col("start")
     )
-    inside = chains.idle.pieces.join(spans.select("gap", "device", "edge"), on="gap", how="left")
+    inside = _with(chains.idle.pieces, spans, "device", "edge")
     edges = spans.filter("edge")
     return Gaps(
         gaps=IdleTime(
@@ -176,6 +176,11 @@ def analyze(chains: Chains) -> Gaps:
             by_length=_by_length(gaps.filter(pl.col("length") > ROUNDING_NS)),
         )
     )
+
+
+def _with(pieces: pl.DataFrame, gaps: pl.DataFrame, *columns: str) -> pl.DataFrame:
+    """Pieces with columns of the gap that they are of."""
+    return pieces.with_columns(gaps[column].gather(pieces["gap"]) for column in columns)
 
 
 def _by_cause(chains: Chains, pieces: pl.DataFrame, inside: pl.DataFrame) -> tuple[CauseTotal, ...]:

@@ -51,10 +51,10 @@ def find(window: Window, work: pl.DataFrame, spans: pl.DataFrame, pieces: pl.Dat
                 covered = cover(work.filter(pl.Series(some))).within(start, end)
                 shares[:, busy] += (covered - told) / length
                 told = covered
-        for idle in Part:
-            rows = np.nonzero((device == one) & (part == idle))[0]
-            rows = rows[np.argsort(begin[rows])]
-            if len(rows):
-                shares[:, idle] += Cover(begin[rows], begin[rows] + ns[rows]).within(start, end) / length
+        mine = device == one
+        for idle in np.unique(part[mine]):
+            rows = np.nonzero(mine & (part == idle))[0]
+            rows = rows[np.argsort(begin[rows], kind="stable")]
+            shares[:, idle] += Cover(begin[rows], begin[rows] + ns[rows]).within(start, end) / length
         out.append(Cells(int(one), window.start, window.duration / count, shares))
     return out

@@ -9,6 +9,9 @@ import numpy as np
 if TYPE_CHECKING:
     from analyzer.index.tree import Ints, Tree
 
+#: Up to so many possible values a table of them is faster than sorting.
+TABLE = 1 << 22
+
 
 def number(tree: Tree, key: Ints) -> Ints:
     """Path number of each row; `key` stands for the row's name. Shape (rows,).
@@ -21,15 +24,26 @@ def number(tree: Tree, key: Ints) -> Ints:
     of = parent[children]
     level = children[: np.searchsorted(of, 0)]
     keys = int(key.max()) + 1 if len(key) else 1
-    fresh = 0
+    since, fresh = -1, 0  # numbers of the level above
     while len(level):
         up = parent[level]
-        above = np.where(up >= 0, path[up], -1)
-        _, place = np.unique((above + 1) * keys + key[level], return_inverse=True)
+        above = np.where(up >= 0, path[up], -1) - since
+        place, count = _dense(above * keys + key[level], (fresh - since) * keys)
         path[level] = fresh + place
-        fresh += int(place.max()) + 1
+        since, fresh = fresh, fresh + count
         lo, hi = np.searchsorted(of, level, "left"), np.searchsorted(of, level, "right")
         counts = hi - lo
         offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         level = children[np.repeat(lo, counts) + offset]
     return path
+
+
+def _dense(values: Ints, limit: int) -> tuple[Ints, int]:
+    """Values of [0, limit) numbered from 0 in their order, and how many there are."""
+    if limit > TABLE:
+        found, place = np.unique(values, return_inverse=True)
+        return place, len(found)
+    seen = np.zeros(limit, bool)
+    seen[values] = True
+    number = np.cumsum(seen) - 1
+    return number[values], int(number[-1]) + 1

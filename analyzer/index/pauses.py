@@ -84,12 +84,25 @@ def find(
     steps     start and end of every step.
     """
     moved = np.zeros(pieces.height, bool)
-    if not pieces.height:
-        return Pauses(moved, ())
-    cause = pieces["cause"].to_numpy()
-    gap = pieces["gap"].to_numpy()
-    ns = pieces["ns"].to_numpy()
     floor = _floor(gaps, launches, steps)
+    long = (gaps["end"] - gaps["start"]).to_numpy() >= floor
+    rows = np.nonzero(long[pieces["gap"].to_numpy()])[0]
+    if not len(rows):
+        return Pauses(moved, ())
+    everything, pieces = pieces, pieces[rows]
+    moved[rows] = _moved(pieces, floor, threads, names, own)
+    if not moved.any():
+        return Pauses(moved, ())
+    cause, gap, ns = (everything[column].to_numpy() for column in ("cause", "gap", "ns"))
+    host = np.isin(cause, (Cause.PYTHON, Cause.NO_HOST_EVENT, Cause.DISPATCH, Cause.COMPILED_OVERHEAD))
+    locked = _interference(_sum(gap, ns * host, len(floor)))
+    return Pauses(moved, _rows(everything.filter(pl.Series(moved)), gaps, threads, names, locked))
+
+
+def _moved(pieces: pl.DataFrame, floor: Ints, threads: Threads, names: pl.Series, own: Ints) -> Mask:
+    """Whether each piece is pause. floor: by gap."""
+    moved = np.zeros(pieces.height, bool)
+    cause, gap, ns = (pieces[column].to_numpy() for column in ("cause", "gap", "ns"))
     cadence = names.str.contains(CADENCE).to_numpy()
     owner = pieces["owner"].to_numpy()
     python = np.isin(cause, (Cause.PYTHON, Cause.NO_HOST_EVENT)) & ~(take(cadence, owner) & (owner >= 0))
@@ -99,12 +112,7 @@ def find(
     quiet = working & pieces["quiet"].to_numpy()
     moved |= quiet & (_sum(gap, ns * quiet, len(floor))[gap] >= ALWAYS_NS)
     moved |= working & ~quiet & _slow(gap, owner, ns, working & ~quiet, threads.host, own, cadence)
-    if not moved.any():
-        return Pauses(moved, ())
-    host = np.isin(cause, (Cause.PYTHON, Cause.NO_HOST_EVENT, Cause.DISPATCH, Cause.COMPILED_OVERHEAD))
-    locked = _interference(_sum(gap, ns * host, len(floor)))
-    rows = _rows(pieces.filter(pl.Series(moved)), gaps, threads, names, locked)
-    return Pauses(moved, rows)
+    return moved
 
 
 def _floor(gaps: pl.DataFrame, launches: Ints, steps: Ints) -> Ints:
