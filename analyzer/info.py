@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import polars as pl
 from msgspec import structs
 
 from analyzer import units
 from analyzer.events import select
 from analyzer.events.schema import Cat, Trace
-from analyzer.index.build import build
+from analyzer.index.build import Chains, build
 from analyzer.report.blocks import Block, Metric, Table, cells, metric
 from analyzer.report.columns import Bytes, Count, Ns, Row, Share, Text, Unit, column
 from analyzer.report.document import Headline, Kind, Report, Warnings
@@ -24,7 +25,7 @@ _COSTS = {
     "input_shapes": "inflates CPU times a little",
     "memory_instants": "inflates CPU times a little",
 }
-#: Flags that the profiler writes when it was asked for more.
+#: Flags that the profiler writes when it was asked for more. Old ones write none: then the events tell.
 _FLAGS = {
     "Python_stacks": "with_stack",
     "input_shapes": "record_shapes",
@@ -32,6 +33,8 @@ _FLAGS = {
     "module_hierarchy": "with_modules",
     "FLOP_estimates": "with_flops",
 }
+#: Of these the events tell whether they are there, in files of any age.
+_SEEN = {"input_shapes", "memory_instants"}
 
 
 class FileFacts(Row, frozen=True, kw_only=True, omit_defaults=True):
@@ -58,11 +61,11 @@ class FileFacts(Row, frozen=True, kw_only=True, omit_defaults=True):
     cupti_version: Annotated[Text | None, column("cupti_version", "as the header has it")] = None
     hip_runtime_version: Annotated[Text | None, column("hip_runtime_version", "as the header has it")] = None
     hip_driver_version: Annotated[Text | None, column("hip_driver_version", "as the header has it")] = None
-    Python_stacks: Annotated[Recorded, column("Python stacks", "asked of the profiler: with_stack")]
-    input_shapes: Annotated[Recorded, column("input shapes", "asked of the profiler: record_shapes")]
-    memory_instants: Annotated[Recorded, column("memory instants", "asked of the profiler: profile_memory")]
-    module_hierarchy: Annotated[Recorded, column("module hierarchy", "asked of the profiler: with_modules")]
-    FLOP_estimates: Annotated[Recorded, column("FLOP estimates", "asked of the profiler: with_flops")]
+    Python_stacks: Annotated[Recorded | None, column("Python stacks", "asked of the profiler: with_stack")]
+    input_shapes: Annotated[Recorded | None, column("input shapes", "asked of the profiler: record_shapes")]
+    memory_instants: Annotated[Recorded | None, column("memory instants", "asked of the profiler: profile_memory")]
+    module_hierarchy: Annotated[Recorded | None, column("module hierarchy", "asked of the profiler: with_modules")]
+    FLOP_estimates: Annotated[Recorded | None, column("FLOP estimates", "asked of the profiler: with_flops")]
 
     def notes(self) -> dict[str, str]:
         """Field -> what is said beside its figure."""
@@ -72,6 +75,7 @@ class FileFacts(Row, frozen=True, kw_only=True, omit_defaults=True):
             out["window_ns"] = "no events"
         if self.linked is None:
             out["linked"] = "no device work"
+        out |= {flag: "the header does not say" for flag in _FLAGS if getattr(self, flag) is None}
         return out | {flag: cost for flag, cost in _COSTS.items() if getattr(self, flag) == "recorded"}
 
 
@@ -117,9 +121,7 @@ def describe(trace: Trace) -> Report:
     linked = int(chains.device.frame["launch"].is_not_null().sum())
     work = chains.device.frame.height
     steps = select.step_names(trace)
-    flags: dict[str, Recorded] = {
-        field: "recorded" if header.extra.get(flag) else "not recorded" for field, flag in _FLAGS.items()
-    }
+    flags = _recorded(trace, chains)
     facts = FileFacts(
         path=units.path_text(trace.path),
         format=trace.format,
@@ -149,6 +151,26 @@ def describe(trace: Trace) -> Report:
         ]
     )
     return Report(FILE, results)
+
+
+def _recorded(trace: Trace, chains: Chains) -> dict[str, Recorded | None]:
+    """What was recorded beside times; None: the header does not say, and the events cannot show it."""
+    frames = chains.frames
+    seen = {
+        "Python_stacks": frames.height > 0,
+        "input_shapes": bool((chains.host.frame["inputs"] >= 0).any()),
+        "memory_instants": trace.memory.height > 0,
+        "module_hierarchy": bool(trace.names.gather(np.unique(frames.name)).str.starts_with("nn.Module: ").any()),
+    }
+    said = trace.header.extra
+    # A flag that was not asked for is left out, by a Kineto that knows flags.
+    told = "displayTimeUnit" in said or any(flag in said for flag in _FLAGS.values())
+    out: dict[str, Recorded | None] = {}
+    for field, flag in _FLAGS.items():
+        out[field] = "not recorded" if told or field in _SEEN else None
+        if said.get(flag) or seen.get(field):
+            out[field] = "recorded"
+    return out
 
 
 def _headline(results: Results) -> Headline:

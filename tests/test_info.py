@@ -9,7 +9,7 @@ from analyzer.render import Options, render
 from analyzer.report.blocks import Metric
 from analyzer.sources.kineto.read import read
 from tests import micro
-from tests.micro import chain, step
+from tests.micro import chain, op, step
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -55,3 +55,14 @@ def test_a_file_with_nothing_in_it_is_described_too(tmp_path: Path) -> None:
     assert (shown["window"], shown["steps"], shown["linked"]) == (
         "no events", "no profiler steps were marked", "no device work",
     )  # fmt: skip
+
+
+def test_an_old_file_without_flags_is_described_by_its_events(tmp_path: Path) -> None:
+    """Shapes are seen in the operators; of stacks neither header nor events tell."""
+    facts = describe(read(str(micro.write(tmp_path / "a.json", [op("mm", 0, 9, shapes=[[2, 2]])])))).contract["info"]
+    assert (facts["input_shapes"], facts["memory_instants"], facts["Python_stacks"]) == (
+        "recorded", "not recorded", None,
+    )  # fmt: skip
+    new = micro.write(tmp_path / "b.json", [op("mm", 0, 9)], record_shapes=1)
+    facts = describe(read(str(new))).contract["info"]
+    assert (facts["input_shapes"], facts["Python_stacks"]) == ("recorded", "not recorded")
