@@ -8,18 +8,21 @@ two batched matrix products) counts as backend "unfused".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 import polars as pl
 
 from analyzer.events.schema import Cat
-from analyzer.index import exposure
+from analyzer.index import backward, exposure
 from analyzer.index.build import Chains
 from analyzer.index.vocabulary import Role, classify, matches
 from analyzer.report.blocks import Block, table
 from analyzer.report.columns import Count, MeanCount, MeanNs, Name, Ns, Row, Text, column
 from analyzer.report.results import Result
+
+if TYPE_CHECKING:
+    from analyzer.index.tree import Ints, Mask, Rows
 
 ORDER = 65
 
@@ -37,9 +40,13 @@ BACKENDS: tuple[tuple[str, str], ...] = (
         r"(?i)^flash_attn(?:_\w+)?::\w*fwd|^flash_attn\w*::_flash_attn\w*forward|^FlashAttn(?:VarlenFunc|Func)?$",
         "flash",
     ),
+    (r"(?i)^xformers.*efficient_attention_forward_ck", "ck"),
     (r"(?i)^xformers.*efficient_attention_forward", "efficient"),
+    (r"(?i)^sage\w*::\w*(?:attn|qk)|^sage_?attn\w*$", "sage"),
+    (r"(?i)^aiter::\w*(?:fmha|mha|mla|attn|attention|pa)(?:_\w*)?(?:fwd|forward|prefill|decode)\w*$", "aiter"),
+    (r"(?i)^flashinfer::\w*(?:attention|prefill|decode|mla)\w*", "flashinfer"),
     (r"(?i)^(?:triton_tem_fused|triton_flex)\w*flex_attention|^flex_attention$", "flex"),
-    (r"(?i)^(?:vllm|sglang|sgl)::\w*attention", "serving engine"),
+    (r"(?i)^(?:vllm|sglang|sgl)::\w*attention|^_C(?:_cache_ops)?::paged_attention\w*", "serving engine"),
 )
 _PRODUCT = r"^aten::(?:matmul|bmm|baddbmm|einsum)$"
 _BATCHED = r"^aten::(?:bmm|baddbmm)$"
@@ -65,6 +72,8 @@ class AttentionCalls(Row, frozen=True, kw_only=True):
     device_ns: Annotated[Ns, column("device, all calls", "device time that all calls launched", bar=True)]
     cpu_ns_median: Annotated[MeanNs, column("CPU", "host time of a call")]
     device_events_per_call: Annotated[MeanCount, column("events", "device events that a call launched, median")]
+    backward_calls: Annotated[Count, column("", "of the calls, those whose backward pass was recorded")]
+    backward_ns: Annotated[Ns, column("backward", "device time that the backward passes of all calls launched")]
     products_ns: Annotated[Ns, column("", "of `device_us`, the matrix products, as kernels' names tell them")]
     beside_products_ns: Annotated[Ns, column("", "time in which anything but the products ran, each moment once")]
     parts: Annotated[tuple[AttentionPart, ...], column("", "`device_us` by launching operator, largest first")]
@@ -89,6 +98,7 @@ class Attention(Result, frozen=True, kw_only=True):
                 "cpu_ns_median",
                 "device_events_per_call",
                 "device_ns",
+                *(["backward_ns"] if any(a.backward_calls for a in self.attention) else []),
                 note="medians per call",
             )
 
@@ -115,6 +125,7 @@ def analyze(chains: Chains) -> Attention:
             "device": device[hi] - device[lo],
             "cpu": [r[4] - r[3] for r in ranges],
             "events": events[hi] - events[lo],
+            "backward": _backward(chains, device, lo, hi),
         }
     ).with_row_index("call")
     work = _work(chains, calls, lo, hi)
@@ -127,6 +138,8 @@ def analyze(chains: Chains) -> Attention:
             device_ns=pl.col("device").sum(),
             cpu_ns_median=pl.col("cpu").median(),
             device_events_per_call=pl.col("events").median(),
+            backward_calls=(pl.col("backward") >= 0).sum(),
+            backward_ns=pl.col("backward").filter(pl.col("backward") >= 0).sum(),
         )
         .join(_products(work), on=["annotation", "backend"], how="left")
         .with_columns(pl.col("products_ns", "beside_products_ns").fill_null(0))
@@ -141,14 +154,28 @@ def analyze(chains: Chains) -> Attention:
     )
 
 
-def _work(chains: Chains, calls: pl.DataFrame, lo: np.ndarray[Any, Any], hi: np.ndarray[Any, Any]) -> pl.DataFrame:
+def _backward(chains: Chains, device: Ints, lo: Ints, hi: Ints) -> Ints:
+    """Device time of each call's backward pass (ns); -1: none was recorded. device: running total by host row."""
+    row, forward = backward.functions(chains.host)
+    call, inside = _call_of(forward, lo, hi)
+    out = np.full(len(lo), -1, np.int64)
+    out[call[inside]] = 0
+    np.add.at(out, call[inside], (device[chains.host.last[row]] - device[row])[inside])
+    return out
+
+
+def _call_of(rows: Rows, lo: Ints, hi: Ints) -> tuple[Ints, Mask]:
+    """(call that each host row lies in, whether it lies in one); calls [lo, hi) are disjoint."""
+    order = np.argsort(lo)
+    slot = np.searchsorted(lo[order], rows, "right") - 1
+    call = order[np.maximum(slot, 0)]
+    return call, (slot >= 0) & (rows < hi[call])
+
+
+def _work(chains: Chains, calls: pl.DataFrame, lo: Ints, hi: Ints) -> pl.DataFrame:
     """Device work that the calls (host rows [lo, hi)) launched: each with kind, annotation and backend."""
     work = chains.device.frame.with_columns(kind=chains.device.kind).filter(pl.col("launch").is_not_null())
-    launch = work["launch"].to_numpy()
-    order = np.argsort(lo)
-    slot = np.searchsorted(lo[order], launch, "right") - 1
-    call = order[np.maximum(slot, 0)]
-    inside = (slot >= 0) & (launch < hi[call])
+    call, inside = _call_of(work["launch"].to_numpy(), lo, hi)
     return (
         work.with_columns(call=pl.Series(call.astype(np.uint32)))
         .filter(pl.Series(inside))
@@ -186,13 +213,13 @@ def _parts(chains: Chains, work: pl.DataFrame) -> dict[tuple[int, str], list[Att
     return out
 
 
-def _unfused(chains: Chains, fused: np.ndarray[Any, Any]) -> list[tuple[str, int, int, int, int]]:
+def _unfused(chains: Chains, fused: Mask) -> list[tuple[str, int, int, int, int]]:
     """Product, softmax, product among the children of one event: (backend, row, past, start, end)."""
     host, names = chains.host, chains.trace.names
     name = host.name
     operator = chains.host.cat == Cat.OP
 
-    def rows_of(pattern: str) -> np.ndarray[Any, Any]:
+    def rows_of(pattern: str) -> Mask:
         return np.asarray(operator & matches(names, pattern)[name])
 
     product, softmax = rows_of(_PRODUCT), rows_of(_SOFTMAX)

@@ -103,3 +103,64 @@ def test_the_products_inside_the_math_backend_are_not_a_second_call(contract):
         math += [op(outer, at, 20), op(inner, at + 2, 15)]
     assert calls(contract, math) == {"math": (1, 8)}
     assert set(calls(contract, math[2:])) == {"unfused"}  # the same operators on their own
+
+
+def numbered(name, at, dur, seq, *, tid=1, forward=0):
+    return {**op(name, at, dur, tid=tid), "args": {"Sequence number": seq, "Fwd thread id": forward}}
+
+
+def node(name, at, dur, seq):
+    return numbered(name, at, dur, seq, tid=2, forward=1)
+
+
+def test_the_backward_pass_of_a_call_is_what_its_own_nodes_launched(contract):
+    """Number 7 is given to a view before the attention, the attention, and an operator in it; 8 to a detach in it that
+    makes no node, and to the linear after it, whose backward is its own."""
+    micro = [
+        numbered("aten::view", 0, 2, 7),
+        numbered("aten::_scaled_dot_product_flash_attention", 5, 90, 7),
+        numbered("aten::_flash_attention_forward", 8, 50, 7),
+        launch("cudaLaunchKernel", 10, 5, 1),
+        kernel("flash_fwd", 30, 10, 1),
+        numbered("aten::detach", 80, 5, 8),
+        numbered("aten::linear", 100, 20, 8),
+        node("autograd::engine::evaluate_function: MmBackward0", 200, 40, 8),
+        launch("cudaLaunchKernel", 210, 5, 2, tid=2),
+        kernel("gemm", 230, 100, 2),
+        node("autograd::engine::evaluate_function: FlashBackward0", 300, 40, 7),
+        node("FlashBackward0", 302, 36, 7),
+        launch("cudaLaunchKernel", 310, 5, 3, tid=2),
+        launch("cudaLaunchKernel", 320, 5, 4, tid=2),
+        kernel("flash_bwd", 400, 25, 3),
+        kernel("flash_bwd", 430, 4, 4),
+    ]
+    (row,) = contract(micro)["attention"]
+    assert (row["calls"], row["device_us"], row["backward_calls"], row["backward_us"]) == (1, 10, 1, 29)
+
+
+def test_numbers_of_two_threads_say_nothing(contract):
+    micro = [
+        numbered("aten::_scaled_dot_product_flash_attention", 5, 90, 7),
+        numbered("aten::mul", 5, 90, 7, tid=3),
+        node("FlashBackward0", 302, 36, 7),
+        launch("cudaLaunchKernel", 310, 5, 3, tid=2),
+        kernel("flash_bwd", 400, 25, 3),
+    ]
+    (row,) = contract(micro)["attention"]
+    assert (row["backward_calls"], row["backward_us"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [
+        ("sageattention::qk_int8_sv_f16_accum_f16_attn", "sage"),
+        ("aiter::fmha_v3_fwd", "aiter"),
+        ("aiter::mha_varlen_fwd", "aiter"),
+        ("aiter::pa_fwd_asm", "aiter"),
+        ("xformers::efficient_attention_forward_ck", "ck"),
+        ("flashinfer::batch_decode_with_paged_kv_cache_run", "flashinfer"),
+        ("_C::paged_attention_v2", "serving engine"),
+    ],
+)
+def test_other_libraries_attention(contract, name, backend):
+    assert calls(contract, attention(0, name, 10, 10, outer=False)) == {backend: (1, 10)}
