@@ -19,7 +19,7 @@ _HOST = r"(?i)HtoD|DtoH|Host -> Device|Device -> Host|Pinned"
 
 
 class Exposed(Row, frozen=True, kw_only=True):
-    """Device-busy time, all devices. What the profiler does not mark as pageable counts as pinned."""
+    """Device-busy time in the window, all devices. What the profiler does not mark as pageable counts as pinned."""
 
     IDENTITY: ClassVar[str] = "pageable_ns"
 
@@ -33,20 +33,20 @@ class ExposedCopies(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> ExposedCopies:
-    name = chains.trace.text(chains.device.frame["name"])
-    copy = chains.device.frame["cat"] == int(Cat.MEMCPY)
+    work = chains.account.work.filter(~pl.col("earlier"))
+    name = chains.trace.text(work["name"])
+    copy = work["cat"] == int(Cat.MEMCPY)
     pageable = copy & name.str.contains(PAGEABLE)
     pinned = copy & name.str.contains(_HOST) & ~pageable
-    busy, beside = _busy(chains, None), _busy(chains, ~pinned)
+    busy, beside = _busy(work), _busy(work.filter(~pinned))
     return ExposedCopies(
         exposed_copies=Exposed(
-            pageable_ns=busy - _busy(chains, ~pageable),
+            pageable_ns=busy - _busy(work.filter(~pageable)),
             pinned_ns=busy - beside,
             beside_pinned_ns=beside,
         )
     )
 
 
-def _busy(chains: Chains, wanted: pl.Series | None) -> int:
-    work = chains.device.frame if wanted is None else chains.device.frame.filter(wanted)
+def _busy(work: pl.DataFrame) -> int:
     return int(intervals.union_length(work, ["device"])["length"].sum())

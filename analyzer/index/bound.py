@@ -35,6 +35,19 @@ _SENTENCES = {
     "startup": "what is done once takes the time: first use, compilation or graph capture",
     "unknown": "the device waits and the trace does not say for what",
 }
+#: The same parts, where several share the time.
+_NAMES = {
+    "compute": "the device's own work",
+    "communication": "collectives that no compute overlaps",
+    "copies": "copies that no kernel overlaps",
+    "dispatch": "dispatch",
+    "pauses": "pauses of the host",
+    "input": "the input pipeline",
+    "waits": "blocking waits of the host",
+    "allocator": "allocation",
+    "startup": "first use and compilation",
+    "unknown": "waiting that the trace does not explain",
+}
 _ASIDE = ("profiler", "earlier_work", "not_recorded")
 
 Bound = Literal[
@@ -97,9 +110,10 @@ def judge(parts: Mapping[Part, int], ranks: int = 1) -> Verdict:
         text += "; from one rank alone, whether they transfer or wait for other ranks is unknown"
     if first in BOUNDS and (share >= MAJORITY or (share >= PLURALITY and weigh[first] >= AHEAD * weigh[second])):
         return Verdict(BOUNDS[first], text, found)
-    other = f"{_SENTENCES[second]}: {units.duration(weigh[second])} ({units.share(weigh[second] / judged)})"
-    none = "" if share >= MAJORITY else "no part holds half of the time; "
-    return Verdict("mixed", f"{none}{text}; {other}", found)
+    rest = f"{_NAMES[second]} {units.duration(weigh[second])} ({units.share(weigh[second] / judged)})"
+    if share >= MAJORITY:  # of a part that names no bound
+        return Verdict("mixed", f"{text}; then {rest}", found)
+    return Verdict("mixed", f"no part holds half of the time: {_NAMES[first]} {of}, {rest}", found)
 
 
 def _hidden(found: Mapping[str, int], whole: int, judged: int) -> str | None:

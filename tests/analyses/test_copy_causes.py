@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.micro import chain, kernel, launch, memcpy, op
+from tests.micro import chain, kernel, launch, memcpy, op, step
 
 DTOD = "DtoD (Device -> Device)"
 GEMM = "ampere_sgemm_128x64_tn"
@@ -100,3 +100,16 @@ def test_what_a_copy_shares_with_other_work_is_not_exposed(contract):
 def test_copies_on_the_device_are_no_copies_of_the_host(contract):
     found = contract([memcpy(DTOD, 0, 100)])["exposed_copies"]
     assert found == {"pageable_us": 0, "pinned_us": 0, "beside_pinned_us": 100}
+
+
+def test_exposed_copies_are_those_of_the_window(contract):
+    """One step of 100 µs from 100 on. A copy of 40 µs before it; in it 30 µs of a pageable and 20 of a pinned one, of
+    which a kernel overlaps 5."""
+    micro = [
+        launch("cudaMemcpyAsync", 0, 2, 1), memcpy("HtoD (Pinned -> Device)", 10, 40, 1),
+        step(1, 100, 100),
+        launch("cudaMemcpyAsync", 101, 2, 2), memcpy("HtoD (Pageable -> Device)", 105, 30, 2),
+        launch("cudaMemcpyAsync", 140, 2, 3, tid=2), memcpy("HtoD (Pinned -> Device)", 145, 20, 3, stream=8),
+        launch("cudaLaunchKernel", 150, 2, 4), kernel("k", 160, 20, 4),
+    ]  # fmt: skip
+    assert contract(micro)["exposed_copies"] == {"pageable_us": 30, "pinned_us": 15, "beside_pinned_us": 50}
