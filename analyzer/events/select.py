@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import polars as pl
@@ -9,12 +10,13 @@ import polars as pl
 from analyzer.errors import TraceError
 from analyzer.events.schema import HOST_CALLS, Cat, Trace
 
+_MOST_SHOWN = 8
 _STEP = r"^ProfilerStep#?\s*(\d+)"
 
 
 def step_names(trace: Trace) -> list[str]:
     """Names of the profiler's steps, in time order."""
-    return _steps(trace)["name"].to_list()
+    return steps(trace)["name"].to_list()
 
 
 def step(trace: Trace, wanted: str) -> Trace:
@@ -25,16 +27,9 @@ def step(trace: Trace, wanted: str) -> Trace:
     allocator where they lie in it.
     Raises TraceError where there is no such step.
     """
-    steps = _steps(trace)
-    if not steps.height:
-        raise TraceError("the trace has no profiler steps", trace.path, "leave --step out to analyse the whole of it")
-    row = _find(steps, wanted)
-    if row is None:
-        known = ", ".join(steps["name"].head(8))
-        raise TraceError(
-            f"no step {wanted!r}", trace.path, f"the steps are: {known}{', …' if steps.height > 8 else ''}"
-        )
-    start, end = steps["ts"][row], steps["ts"][row] + steps["dur"][row]
+    found = steps(trace)
+    row = find(trace, found, wanted)
+    start, end = found["ts"][row], found["ts"][row] + found["dur"][row]
     frame = pl.col("cat") == int(Cat.PYTHON)
     stop = pl.col("ts") + pl.col("dur")
     begins = (pl.col("ts") >= start) & (pl.col("ts") < end)
@@ -54,7 +49,7 @@ def step(trace: Trace, wanted: str) -> Trace:
     )
 
 
-def _steps(trace: Trace) -> pl.DataFrame:
+def steps(trace: Trace) -> pl.DataFrame:
     """The steps in time order: name, number, ts, dur."""
     marks = trace.host.filter(pl.col("cat") == int(Cat.ANNOTATION)).select("name", "ts", "dur")
     named = marks.with_columns(name=trace.names.gather(marks["name"]))
@@ -65,15 +60,22 @@ def _steps(trace: Trace) -> pl.DataFrame:
     )
 
 
-def _find(steps: pl.DataFrame, wanted: str) -> int | None:
+def find(trace: Trace, steps: pl.DataFrame, wanted: str) -> int:
+    """Row of a step in `steps`: by its name, its number in the name, or its position.
+
+    Raises TraceError where there is no such step.
+    """
     names = steps["name"].to_list()
+    if not names:
+        raise TraceError("the trace has no profiler steps", trace.path, "leave --step out, to take the whole of it")
     if wanted in names:
         return names.index(wanted)
-    try:
-        number = int(wanted)
-    except ValueError:
-        return None
     numbers = steps["number"].to_list()
-    if number in numbers:
-        return numbers.index(number)
-    return number % len(names) if -len(names) <= number < len(names) else None
+    with suppress(ValueError):
+        number = int(wanted)
+        if number in numbers:
+            return numbers.index(number)
+        if -len(names) <= number < len(names):
+            return number % len(names)
+    more = ", …" if len(names) > _MOST_SHOWN else ""
+    raise TraceError(f"no step {wanted!r}", trace.path, f"the steps are: {', '.join(names[:_MOST_SHOWN])}{more}")

@@ -1,9 +1,7 @@
 """Writes a trace anew, smaller and without what says whose it is.
 
-The file is read twice. First to see: names that give a user or a host away, what stands beside the
-events, and, where a part is wanted, where it lies. Then to write: event by event, in the order of the
-file. Memory holds a few numbers for each launch, piece of device work and flow of the file, and only
-where a part is wanted; never the events.
+The file is read twice. First as any trace is, for what stands beside the events and, where a part is wanted, where
+it lies. Then to write: event by event, in the order of the file.
 
 Times pass through as text: they keep every digit. Other numbers keep their value.
 """
@@ -13,13 +11,11 @@ from __future__ import annotations
 import gzip
 import os
 import re
-import shutil
 import stat
-import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,18 +27,18 @@ from analyzer.output import Output
 from analyzer.redact import part
 from analyzer.redact.leftover import Leftover
 from analyzer.redact.names import Words
-from analyzer.redact.part import Selection
-from analyzer.redact.raw import Piece, pieces
+from analyzer.redact.part import Marks, Selection
 from analyzer.redact.scrub import KINDS, Scrubber
 from analyzer.report.findings import Warning
-from analyzer.sources import sniff
-from analyzer.sources.notes import Notes
+from analyzer.sources.kineto import elements
+from analyzer.sources.kineto.document import Document
+from analyzer.sources.kineto.read import Reading
+from analyzer.sources.notes import CODES, Notes
 from analyzer.sources.stream import Progress, Source
 
 #: A time in JSON text as a key with a number; quotes inside strings are escaped, so none is mistaken.
 _TIMES = re.compile(rb'("(?:ts|dur|tts|tdur)"[ \t\r\n]*:[ \t\r\n]*)(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)(?=[ \t\r\n,}])')
 _MARKED = re.compile(rb'("(?:ts|dur|tts|tdur)":)"#(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"')
-_SPOOL = 1 << 20
 _LEVEL = 6
 _SHOWN = 12
 
@@ -84,27 +80,33 @@ def share(
     Raises TraceError where the trace cannot be read, the part is not in it, or the target cannot be written.
     """
     wanted = selection or Selection()
-    with _twice(os.fspath(source)) as path:
-        shown = os.fspath(source)
-        survey = _survey(path, shown, wanted, progress)
-        wanted_part = part.choose(survey.seen, wanted, shown)
+    with _opener(os.fspath(source)) as opened:
+        notes = Notes()
+        marks = None if wanted.whole else Marks()
+        with opened(notes, _half(progress, 0)) as text:
+            reading = Reading(text, notes, sink=marks, jobs=None if marks is None else 1)
+            trace = reading.run()
+        if not trace.events:
+            raise TraceError("the list of events is empty: there is nothing to share", trace.path)
+        keeps = None if marks is None else part.choose(trace, marks, wanted)
         scrubber = Scrubber(keep=keep, known=Words(mapping))
-        writer = _Writer(path, survey, wanted_part, scrubber, progress)
-        file_after = _write(output.of(target), writer)
-        size = os.stat(path).st_size
+        writer = _Writer(reading.values, reading.depth, keeps, scrubber)
+        before, warnings, size = trace.events, trace.warnings, text.taken
+        del reading, trace, marks
+        file_after = _write(output.of(target), writer, lambda: opened(Notes(), _half(progress, 1)))
     if not writer.kept and not wanted.whole:
-        raise TraceError("the part that was asked for holds no events", shown)
+        raise TraceError("the part that was asked for holds no events", os.fspath(source))
     return Shared(
-        events_before=survey.elements,
+        events_before=before,
         events_after=writer.kept,
-        text_before=survey.bytes,
+        text_before=text.offset,
         text_after=writer.bytes,
         file_before=size,
         file_after=file_after,
         removed=dict(scrubber.removed),
         mapping=scrubber.words.mapping,
         stayed=tuple(scrubber.names.stayed),
-        warnings=survey.notes.warnings(),
+        warnings=tuple(w for w in warnings if CODES[w.code][1]),
     )
 
 
@@ -127,77 +129,32 @@ def summary(done: Shared, target: Path) -> list[str]:
 
 
 @contextmanager
-def _twice(source: str) -> Iterator[str]:
-    """A path that can be read twice: what comes through a pipe is spooled to a file of its own."""
-    if source != "-":
-        try:
-            mode = os.stat(source).st_mode
-            regular = stat.S_ISREG(mode) or stat.S_ISDIR(mode)
-        except (OSError, ValueError):
-            regular = True  # the reader says what is wrong with it
-        if regular:
-            yield source
-            return
-    with tempfile.TemporaryDirectory(prefix="tracecli-") as folder:
-        path = os.path.join(folder, "spool")
-        try:
-            _spool(source, path)
-        except OSError as e:
-            raise TraceError(f"reading failed: {e.strerror or e}", source) from e
-        yield path
+def _opener(source: str) -> Iterator[Callable[[Notes, Progress | None], Source]]:
+    """Opens a source as often as wanted. What comes through a pipe is copied as it is first read, to a file that
+    has no name: however this ends, nothing of it is left."""
+    if source != "-" and not _is_pipe(source):
+        yield lambda notes, progress: Source(source, notes, progress)
+        return
+    with tempfile.TemporaryFile(prefix="tracecli-") as spool:
+        copied = False
+
+        def opened(notes: Notes, progress: Progress | None) -> Source:
+            nonlocal copied
+            if not copied:
+                copied = True
+                return Source(source, notes, progress, copy=spool)
+            spool.seek(0)
+            return Source(source, notes, progress, file=spool)
+
+        yield opened
 
 
-def _spool(source: str, path: str) -> None:
-    with open(path, "wb") as spool:
-        if source != "-":
-            with open(source, "rb") as pipe:
-                shutil.copyfileobj(pipe, spool, _SPOOL)
-        elif (stdin := getattr(sys.stdin, "buffer", None)) is None:
-            raise TraceError("standard input is closed", source, "Name a file instead.")
-        else:
-            shutil.copyfileobj(stdin, spool, _SPOOL)
-
-
-# -- the first pass ----------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Survey:
-    """What the first pass has seen.
-
-    values  small members of the top object. depth: of the lists of events that count.
-    """
-
-    notes: Notes
-    values: dict[str, Any] = field(default_factory=dict)
-    depth: int | None = None
-    elements: int = 0
-    bytes: int = 0
-    seen: part.Seen = field(default_factory=part.Seen)
-
-    def count_from(self, depth: int) -> None:
-        """Another list of events counts: what the ones before held does not."""
-        self.depth, self.elements, self.seen = depth, 0, part.Seen()
-
-
-def _survey(path: str, shown: str, wanted: Selection, progress: Progress | None) -> _Survey:
-    survey = _Survey(Notes())
-    with _opened(path, shown, survey.notes, _half(progress, 0)) as source:
-        for piece in pieces(source, survey.notes, survey.values):
-            if not piece.events:
-                continue
-            if survey.depth is None or piece.depth < survey.depth:
-                survey.count_from(piece.depth)
-            elif piece.depth > survey.depth:
-                continue
-            events = _parse(piece)
-            survey.elements += len(events)
-            if not wanted.whole:
-                part.see(survey.seen, events, wanted)
-        survey.bytes = source.offset
-    if survey.depth is None:
-        raise sniff.no_event_list(shown, dict.fromkeys(survey.values))
-    return survey
+def _is_pipe(source: str) -> bool:
+    try:
+        mode = os.stat(source).st_mode
+    except (OSError, ValueError):
+        return False  # the reader says what is wrong with it
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _half(progress: Progress | None, which: int) -> Progress | None:
@@ -210,80 +167,61 @@ def _half(progress: Progress | None, which: int) -> Progress | None:
     return tell
 
 
-@contextmanager
-def _opened(path: str, shown: str, notes: Notes, progress: Progress | None) -> Iterator[Source]:
-    """The source, with the user's name of it in messages instead of a spool's."""
-    try:
-        with Source(path, notes, progress) as source:
-            yield source
-    except TraceError as e:
-        if path != shown and e.where:
-            raise TraceError(e.what, e.where.replace(path, shown), e.hint) from None
-        raise
-
-
-def _parse(piece: Piece) -> list[Any]:
-    """The elements of a run, with their times as text behind a `#`."""
-    events: list[Any] = orjson.loads(b"[%b]" % _TIMES.sub(rb'\1"#\2"', piece.text))
-    return events
-
-
 # -- the second pass ---------------------------------------------------------------------------------
 
 
 class _Writer:
-    """Writes the document. bytes, kept: of text and events written."""
+    """Writes the document: a sink for its elements. bytes, kept: of text and events written."""
 
     def __init__(
-        self,
-        path: str,
-        survey: _Survey,
-        wanted: Callable[[Any], bool] | None,
-        scrubber: Scrubber,
-        progress: Progress | None,
+        self, header: Mapping[str, Any], depth: int, wanted: Callable[[Any], bool] | None, scrubber: Scrubber
     ) -> None:
-        self.bytes = 0
-        self.kept = 0
-        self._path = path
-        self._survey = survey
+        self.bytes = self.kept = 0
+        self._header = header
+        self._depth = depth
         self._wanted = wanted
         self._scrubber = scrubber
-        self._progress = progress
-
-    def write(self, out: IO[bytes]) -> None:
-        self.bytes = self.kept = 0
         self._leftover = Leftover()
-        header = self._scrubber.header(self._survey.values)
+
+    def write(self, out: IO[bytes], source: Source) -> None:
+        self._out = out
+        header = self._scrubber.header(self._header)
         header["tracecli_share"] = {"version": 1, "whole": self._wanted is None}
         members = b",\n".join(b"%b: %b" % (orjson.dumps(key), orjson.dumps(value)) for key, value in header.items())
-        self._put(out, b'{\n%b,\n"traceEvents": [\n' % members)
-        with Source(self._path, Notes(), _half(self._progress, 1)) as source:
-            for piece in pieces(source, Notes()):
-                if piece.events and piece.depth == self._survey.depth:
-                    self._events(out, _parse(piece))
-        self._put(out, b"\n]\n}\n")
+        self._put(b'{\n%b,\n"traceEvents": [\n' % members)
+        self._document = Document(source, Notes(), self)
+        self._document.walk()
+        self._put(b"\n]\n}\n")
 
-    def _events(self, out: IO[bytes], events: list[Any]) -> None:
+    def add(self, piece: bytes) -> None:
+        elements.parse(piece)
+        if self._document.lists[-1].depth != self._depth:
+            return
         wanted, scrub = self._wanted, self._scrubber.event
         kept = [
-            event for e in events if (wanted is None or wanted(e)) and ((event := scrub(e)) is not None or e is None)
+            event
+            for e in orjson.loads(_TIMES.sub(rb'\1"#\2"', piece))
+            if (wanted is None or wanted(e)) and ((event := scrub(e)) is not None or e is None)
         ]
         if not kept:
             return
         text = b",\n".join(map(orjson.dumps, kept))
-        self._put(out, (b",\n" if self.kept else b"") + _MARKED.sub(rb"\1\2", text))
+        self._put((b",\n" if self.kept else b"") + _MARKED.sub(rb"\1\2", text))
         self.kept += len(kept)
 
-    def _put(self, out: IO[bytes], text: bytes) -> None:
+    def take(self) -> dict[str, Any]:
+        return {}
+
+    def _put(self, text: bytes) -> None:
         self._leftover.look(text)
-        out.write(text)
+        self._out.write(text)
         self.bytes += len(text)
 
 
-def _write(target: Output, writer: _Writer) -> int | None:
+def _write(target: Output, writer: _Writer, opened: Callable[[], Source]) -> int | None:
     """Write the document; the size of the file, where it has one."""
-    with target.open() as file, _packed(target.path, file) as out:
-        writer.write(out)
+    with target.open() as file, _packed(target.path, file) as out, opened() as source:
+        writer.write(out, source)
     return target.size
 
 

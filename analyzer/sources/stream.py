@@ -14,7 +14,7 @@ import sys
 import threading
 import zlib
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from analyzer.errors import TraceError
 from analyzer.sources.limits import MAX_FREE_TEXT, MAX_RATIO
@@ -41,13 +41,16 @@ class Stream(Protocol):
 class _File:
     """The bytes of a file, as they are."""
 
-    def __init__(self, source: str, progress: Progress | None) -> None:
+    def __init__(self, source: str, progress: Progress | None, file: IO[bytes] | None, copy: IO[bytes] | None) -> None:
         self.size: int | None = None
         self.taken = 0
         self._progress = progress
         self._path = source
-        self._own = source != "-"
-        self._raw: Any = None
+        self._copy = copy
+        self._own = source != "-" and file is None
+        self._raw: Any = file
+        if file is not None:
+            return
         if not self._own:
             self._raw = getattr(sys.stdin, "buffer", None)
             if self._raw is None:
@@ -77,6 +80,15 @@ class _File:
         except (OSError, ValueError) as error:
             raise TraceError(f"reading failed after {self.taken:,} bytes: {_reason(error)}", self._path) from None
         self.taken += taken
+        if self._copy is not None:
+            try:
+                self._copy.write(buffer[:taken])
+            except OSError as error:
+                raise TraceError(
+                    f"no copy can be kept of what is read: {_reason(error)}",
+                    self._path,
+                    "Write it to a file and name that, or set TMPDIR to a folder with room.",
+                ) from None
         if self._progress is not None and taken:
             self._progress(self.taken, self.size)
         return int(taken)
@@ -265,19 +277,29 @@ class _Transcoded(_Produced):
 class Source:
     """The text of a trace as UTF-8.
 
+    source  a path, or "-". file: what is open under it already. copy: gets all bytes of the file as they are read.
     format  "json" or "json.gz", as found. `offset`: of the next byte that `readinto` gives.
     Raises TraceError where the file cannot be opened or read, or unpacks without end.
     """
 
-    def __init__(self, source: str, notes: Notes, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        source: str,
+        notes: Notes,
+        progress: Progress | None = None,
+        *,
+        file: IO[bytes] | None = None,
+        copy: IO[bytes] | None = None,
+    ) -> None:
         self.path = source
         self.offset = 0
         self.format = "json"
         self.at_end = False
         self._back: list[bytes] = []
-        file = _File(source, progress)
-        self.size = file.size
-        self._stream: Stream = file
+        raw = _File(source, progress, file, copy)
+        self.size = raw.size
+        self._raw = raw
+        self._stream: Stream = raw
         try:
             head = self._sniff()
             if head.startswith(_GZIP):
@@ -288,6 +310,11 @@ class Source:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def taken(self) -> int:
+        """Bytes read of the file itself."""
+        return self._raw.taken
 
     def _sniff(self) -> bytes:
         """The first bytes, put back. A pipe may give them in dribs."""
@@ -347,55 +374,3 @@ class Source:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class Window:
-    """The stretch of text that is being looked at: `text[at:]` is still to be read.
-
-    offset  of text[0] in the file. final: the file ends where the text does.
-    """
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.text = b""
-        self.at = 0
-        self.offset = source.offset
-        self.final = False
-        #: Gets what is dropped, for those who copy a file while they read it.
-        self.on_drop: Callable[[bytes], None] | None = None
-
-    @property
-    def end(self) -> int:
-        return len(self.text)
-
-    @property
-    def position(self) -> int:
-        """Offset in the file of what is to be read next."""
-        return self.offset + self.at
-
-    def more(self, size: int) -> None:
-        """Drop what was read and append `size` bytes, or what there is."""
-        if self.on_drop is not None:
-            self.on_drop(self.text[: self.at])
-        kept = len(self.text) - self.at
-        buffer = bytearray(kept + size)
-        buffer[:kept] = self.text[self.at :]
-        view = memoryview(buffer)
-        filled = kept
-        while filled < len(buffer):
-            taken = self.source.readinto(view[filled:])
-            if not taken:
-                self.final = True
-                break
-            filled += taken
-        self.offset += self.at
-        self.at = 0
-        self.text = bytes(view[:filled])
-
-    def give_back(self) -> None:
-        """Put everything that was not read back into the source."""
-        self.source.unread(self.text[self.at :])
-        self.text = b""
-        self.at = 0
-        self.offset = self.source.offset
-        self.final = False

@@ -7,10 +7,6 @@ import json
 import shutil
 from pathlib import Path
 
-from analyzer.redact.raw import pieces
-from analyzer.sources.notes import Notes
-from analyzer.sources.stream import Source
-
 
 def plain(trace: Path, out: Path) -> Path:
     """The text of a trace, unpacked."""
@@ -24,33 +20,22 @@ def plain(trace: Path, out: Path) -> Path:
 
 
 def repeated(trace: Path, out: Path, times: int) -> Path:
-    """All events `times` over, in one list; the copies have the times and ids of the original."""
+    """All events `times` over, in one list, as they stand; the copies have the times and ids of the original."""
+    text = trace.read_bytes()
+    first = text.index(b"[", text.index(b'"traceEvents"')) + 1
+    behind = text.find(b'"traceName"', first)
+    last = text.rindex(b"]", first, behind if behind > 0 else len(text))
     with out.open("wb") as target:
-        for copy in range(times):
-            with Source(str(trace), Notes()) as source:
-                all_pieces = list(pieces(source, Notes())) if copy == times - 1 else pieces(source, Notes())
-                separate = copy > 0
-                for piece in all_pieces:
-                    if piece.events:
-                        target.write(b",\n  " if separate else b"")
-                        target.write(piece.text)
-                        separate = True
-                    elif (copy == 0 and piece.offset == 0) or (copy == times - 1 and piece.offset > 0):
-                        target.write(piece.text)
+        target.write(text[:first])
+        target.write(b",".join([text[first:last]] * times))
+        target.write(text[last:])
     return out
 
 
 def single_line(trace: Path, out: Path) -> Path:
     """The same events without any white space."""
-    with Source(str(trace), Notes()) as source, out.open("w") as target:
-        target.write('{"schemaVersion":1,"traceEvents":[')
-        first = True
-        for piece in pieces(source, Notes()):
-            if piece.events:
-                text = json.dumps(json.loads(b"[" + piece.text + b"]"), separators=(",", ":"))[1:-1]
-                target.write(text if first else "," + text)
-                first = False
-        target.write("]}")
+    with out.open("w") as target:
+        json.dump(json.loads(trace.read_bytes()), target, separators=(",", ":"))
     return out
 
 

@@ -305,3 +305,10 @@ def test_anything_in_the_list_is_shared_or_left_out(events: list[Any], part: boo
         path.write_text(json.dumps({"traceEvents": [*TWO_CHAINS, *events]}), encoding="utf-8")
         share(path, target, Selection(steps=("1", "1")) if part else None, keep=["names"] if named else [])
         assert len(json.loads(target.read_text(encoding="utf-8"))["traceEvents"]) >= 13
+
+
+def test_an_empty_list_of_events_is_said_to_be_empty(tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_text('{"schemaVersion": 1, "traceEvents": []}')
+    for selection in (None, Selection(steps=("1", "1"))):
+        with pytest.raises(TraceError, match="the list of events is empty"):
+            share(tmp_path / "in.json", tmp_path / "out.json", selection)

@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 from analyzer.events.schema import Trace
-from analyzer.sources.kineto.read import _Reading, read
+from analyzer.sources.kineto.read import Reading, read
 from analyzer.sources.notes import Notes
 from analyzer.sources.stream import Source
 from tests.sources.oracle import Facts
@@ -28,11 +28,7 @@ def read_in_blocks(text: bytes, *, block: int, chunk: int, jobs: int = 1) -> Tra
         mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(text))),
         Source("-", notes) as source,
     ):
-        reading = _Reading(source, notes, jobs, False, block=block, chunk=chunk, small=-1, head=64)
-        try:
-            return reading.run()
-        finally:
-            reading.close()
+        return Reading(source, notes, jobs=jobs, block=block, chunk=chunk, small=-1, head=64).run()
 
 
 def host_rows(trace: Trace) -> list[tuple[Any, ...]]:

@@ -15,8 +15,9 @@ import orjson
 from analyzer.events.builder import NULL, EventsBuilder
 from analyzer.events.schema import COLLECTIVES, Cat
 from analyzer.sources.kineto import dialects
-from analyzer.sources.kineto.decode import FLOAT_US, INT_US, OPEN
+from analyzer.sources.kineto.decode import OPEN
 from analyzer.sources.kineto.numbers import to_id
+from analyzer.sources.kineto.packing import FLOAT_US, INT_US
 from analyzer.sources.limits import MAX_DISTANCE_NS
 from analyzer.sources.notes import Notes
 
@@ -317,14 +318,7 @@ def _decide(
     codes = np.empty(pairs.size, np.uint8)
     for i, pair in enumerate(pairs.tolist()):
         pid, tid = threads[pair >> 32]
-        text = names[pair & 0xFFFFFFFF]
-        lane = lanes.device_lane(pid, tid)
-        if lane is None:
-            codes[i] = dialects.DROPPED if lanes.knows(pid) else dialects.UNDECIDED
-        elif lane:
-            codes[i] = int(dialects.device_work_by_name(text))
-        else:
-            codes[i] = lanes.host_code(pid, text)
+        codes[i] = lanes.code(pid, tid, names[pair & 0xFFFFFFFF])
     cat[rows] = codes[inverse]
     unknown = int((codes[inverse] == dialects.UNDECIDED).sum())
     if unknown:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from analyzer.sources.kineto.decode import Columns, OtherDocument, holds_events
+from analyzer.sources.kineto.elements import OtherDocument, Sink
 from analyzer.sources.kineto.framing import EVENT_START, Borders, Text, element_end, skip_space
 from analyzer.sources.kineto.repair import Broken, Incomplete, mend, mend_many, next_event
 from analyzer.sources.limits import CHUNK, MAX_DAMAGE
@@ -20,18 +19,7 @@ START, COMMA, ELEMENT = 0, 1, 2
 #: cleanly between two elements or inside one; or there was too much damage to go on.
 MORE, CLOSED, STOPPED, CUT, HOPELESS = 0, 1, 2, 3, 4
 
-_TIMES = re.compile(rb'("(?:ts|dur)"[ \t\r\n]*:[ \t\r\n]*)(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?=[ \t\r\n,}])')
 _MIN_CHUNK = 1024
-
-
-def parse_elements(piece: bytes) -> list[Any]:
-    """Elements of `[elements]`. Raises JSONDecodeError, OtherDocument."""
-    elements: list[Any] = orjson.loads(piece)
-    if piece.count(b'"ph"') > len(elements) or b'"traceEvents"' in piece:
-        for element in elements:
-            if type(element) is dict and any(map(holds_events, element.values())):
-                raise OtherDocument
-    return elements
 
 
 @dataclass(slots=True)
@@ -61,13 +49,12 @@ class Stretch:
 
 
 class BlockParser:
-    """Parses stretches of one event list. Its columns are handed out by `columns.take()`."""
+    """Parses stretches of one event list; `sink` takes the elements."""
 
-    def __init__(self, chunk: int = CHUNK) -> None:
+    def __init__(self, sink: Sink, chunk: int = CHUNK) -> None:
+        self.sink = sink
         self.chunk = chunk
         self.borders = Borders()
-        self.columns = Columns()
-        self._times_as_text = False
         self._size = chunk  # of the next chunk to try
         self._mend_many = True
 
@@ -152,7 +139,7 @@ class BlockParser:
                 return None
             piece = b"[%b]" % bytes(text[at:stop])
             try:
-                self._take(piece, offset + at)
+                self.sink.add(piece)
             except OtherDocument:
                 self._size = (stop - at) // 2
                 continue
@@ -182,25 +169,12 @@ class BlockParser:
         if mended.text.count(b'"ph"') != sum("ph" in e for e in elements):
             return False
         try:
-            self._take(mended.text, offset)
+            self.sink.add(mended.text)
         except OtherDocument:
             return False
         for code, position, times in mended.notes:
             done.note(code, offset - 1 + position, times)
         return True
-
-    def _take(self, piece: bytes, offset: int) -> None:
-        """Parse a list of elements and add them. Raises JSONDecodeError, OtherDocument.
-
-        piece: elements in brackets, repaired where that was needed; `offset`: where they stood.
-        """
-        legacy = b'"cpu_to_cuda"' in piece
-        if not self._times_as_text:
-            if self.columns.add(parse_elements(piece), legacy):
-                return
-            # From here on times are beyond what a double holds exactly: later chunks start there.
-            self._times_as_text = True
-        self.columns.add(parse_elements(_TIMES.sub(rb'\1"\2"', piece)), legacy)
 
     def _element(self, text: Text, at: int, end: int, offset: int, final: bool, done: Stretch) -> int | None:
         """Take one element, mended if need be; None where it is beyond repair. Raises Incomplete."""
@@ -209,7 +183,7 @@ class BlockParser:
             if stop == end and not final and text[stop - 1] not in b'}]"':
                 raise Incomplete  # a number or a word may go on
             try:
-                self._take(b"[%b]" % bytes(text[at:stop]), offset + at)
+                self.sink.add(b"[%b]" % bytes(text[at:stop]))
             except OtherDocument:
                 return None
             except orjson.JSONDecodeError:
@@ -220,7 +194,7 @@ class BlockParser:
             mended = mend(text, at, end, final)
             if not mended.text.startswith(b"{") and any(code != "bad-number" for code, _, _ in mended.notes):
                 return None  # a word between events is none of them
-            self._take(b"[%b]" % mended.text, offset + at)
+            self.sink.add(b"[%b]" % mended.text)
         except (Broken, orjson.JSONDecodeError, OtherDocument):
             return None
         for code, position, times in mended.notes:
@@ -242,7 +216,7 @@ class BlockParser:
         return step
 
     def result(self, done: Stretch) -> dict[str, Any]:
-        """The stretch and its columns, as plain values for `marshal`."""
+        """The stretch and what its elements became, as plain values for `marshal`."""
         return {
             "end": done.end,
             "state": done.state,
@@ -250,5 +224,5 @@ class BlockParser:
             "last": done.last,
             "damaged": done.damaged,
             "notes": done.notes,
-            **self.columns.take(),
+            **self.sink.take(),
         }

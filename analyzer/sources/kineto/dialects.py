@@ -8,8 +8,7 @@ Most producers say in `cat` what an event is. Those that do not are told by wher
   apart by name;
 - JAX/XLA and Ascend: no `cat` on device lanes; the metadata names the process and the thread.
 
-The first three are decided on the event alone, in `columns`; the last on the whole file, in
-`resolve_lane`.
+The first three are decided on the event alone (`code_of`); the last on the whole file (`Lanes`).
 """
 
 from __future__ import annotations
@@ -109,6 +108,18 @@ def code_without_category(pid: object, name: str) -> int:
     return UNDECIDED
 
 
+def code_of(cat: str | None, pid: object, name: str) -> int:
+    """What an event is, as far as it says itself."""
+    return settled(CODES.get(cat, UNKNOWN), pid, name) if cat else code_without_category(pid, name)
+
+
+def settled(code: int, pid: object, name: str) -> int:
+    """A code whose meaning hangs on the name or the pid, decided; any other as it is."""
+    if code == BY_NAME:
+        return code_by_name(name)
+    return code_by_pid(pid, name) if code == BY_PID else code
+
+
 def is_legacy_pid(pid: str) -> bool:
     return pid == "CPU functions" or _LEGACY_DEVICE.match(pid) is not None
 
@@ -149,6 +160,13 @@ class Lanes:
             "Overlap Analysis",
             "AI Core Freq",
         )
+
+    def code(self, pid: str, tid: str, name: str) -> int:
+        """Category of an event without one; DROPPED or UNDECIDED where its lane is not one that counts."""
+        on_device = self.device_lane(pid, tid)
+        if on_device is None:
+            return DROPPED if self.knows(pid) else UNDECIDED
+        return int(device_work_by_name(name)) if on_device else self.host_code(pid, name)
 
     def host_code(self, pid: str, name: str) -> int:
         """Category of an event on a host lane without one."""

@@ -16,7 +16,7 @@ from analyzer.sources.kineto.framing import EVENT_START, element_end, skip_space
 from analyzer.sources.kineto.repair import Broken, Incomplete, mend
 from analyzer.sources.limits import MAX_ELEMENT, MAX_HEADER_VALUE
 from analyzer.sources.notes import Notes
-from analyzer.sources.stream import Window
+from analyzer.sources.passage import Passage
 
 #: What `walk` found: a list of events begins; the last one goes on behind a stray bracket; the
 #: document ends; the file ends before the document does; a value behind the events is too large.
@@ -38,56 +38,56 @@ class Outer:
     depth  of the list that was found last: 0 for an array as the whole document, 1 at the top.
     """
 
-    def __init__(self, window: Window, notes: Notes) -> None:
+    def __init__(self, passage: Passage, notes: Notes) -> None:
         self.values: dict[str, Any] = {}
         self.keys: dict[str, None] = {}
         self.depth = 0
         self.lists = 0
         self.lines = False
-        self._window = window
+        self._passage = passage
         self._notes = notes
         self._open = 0  # objects around
         self._key = ""
         self._want = "value"
 
     def walk(self) -> str:
-        """Go on up to a list of events (the window then stands behind its bracket) or the end.
+        """Go on up to a list of events (the passage then stands behind its bracket) or the end.
 
         Raises TraceError where a value in front of the first list is too large to read.
         """
-        window = self._window
+        passage = self._passage
         while True:
             try:
                 found = self._step()
             except Incomplete:
-                if window.end - window.at > MAX_ELEMENT:
+                if passage.end - passage.at > MAX_ELEMENT:
                     return self._oversized()
-                left = window.end - window.at
-                window.more(min(max(_STEP, left), MAX_ELEMENT + 1 - left))
+                left = passage.end - passage.at
+                passage.more(min(max(_STEP, left), MAX_ELEMENT + 1 - left))
                 continue
             if found:
                 return found
 
     def _oversized(self) -> str:
-        where = self._window.position
+        where = self._passage.position
         if self.lists:
             self._notes.add("oversized-header", where)
             return GIVEN_UP
         raise TraceError(
             f"a single value at byte {where:,} is larger than {MAX_ELEMENT >> 20} MB",
-            f"{self._window.source.path}, byte {where}",
+            f"{self._passage.source.path}, byte {where}",
             "No profiler writes such: is this a trace?",
         )
 
     def _step(self) -> str:
-        """One token. Moves the window only when the token is whole. Raises Incomplete."""
-        window = self._window
-        at = window.at = skip_space(window.text, window.at, window.end)
-        if at >= window.end:
-            if window.final:
+        """One token. Moves the passage only when the token is whole. Raises Incomplete."""
+        passage = self._passage
+        at = passage.at = skip_space(passage.text, passage.at, passage.end)
+        if at >= passage.end:
+            if passage.final:
                 return CUT
             raise Incomplete
-        c = window.text[at : at + 1]
+        c = passage.text[at : at + 1]
         if self._want == "comma":
             return self._comma(c)
         if self._want == "key":
@@ -95,63 +95,63 @@ class Outer:
         return self._value(c)
 
     def _comma(self, c: bytes) -> str:
-        window = self._window
+        passage = self._passage
         if c == b",":
-            after = skip_space(window.text, window.at + 1, window.end)
-            if after + 64 > window.end and not window.final:
+            after = skip_space(passage.text, passage.at + 1, passage.end)
+            if after + 64 > passage.end and not passage.final:
                 raise Incomplete
-            if self.lists and EVENT_START.match(window.text, after, window.end):
-                self._notes.add("stray-bracket", window.position)
-                window.at = after
+            if self.lists and EVENT_START.match(passage.text, after, passage.end):
+                self._notes.add("stray-bracket", passage.position)
+                passage.at = after
                 return RESUMED
-            window.at += 1
+            passage.at += 1
             self._want = "key"
         elif c == b"}":
             return self._close()
         elif c == b'"':
-            self._notes.add("missing-comma", window.position)
+            self._notes.add("missing-comma", passage.position)
             self._want = "key"
         else:
             return self._skip_damage()
         return ""
 
     def _close(self) -> str:
-        self._window.at += 1
+        self._passage.at += 1
         self._open -= 1
         self._want = "comma"
         return END if self._open == 0 else ""
 
     def _member(self, c: bytes) -> str:
-        window = self._window
+        passage = self._passage
         if c == b"}":
             return self._close()
         if c == b",":
-            self._notes.add("stray-comma", window.position)
-            window.at += 1
+            self._notes.add("stray-comma", passage.position)
+            passage.at += 1
             return ""
         if c != b'"':
             return self._skip_damage()
-        stop = element_end(window.text, window.at, window.end)
+        stop = element_end(passage.text, passage.at, passage.end)
         if stop is None:
-            if not window.final and window.end - window.at < 4096:
+            if not passage.final and passage.end - passage.at < 4096:
                 raise Incomplete
             return self._skip_damage()
-        after = skip_space(window.text, stop, window.end)
-        if after >= window.end and not window.final:
+        after = skip_space(passage.text, stop, passage.end)
+        if after >= passage.end and not passage.final:
             raise Incomplete
-        if window.text[after : after + 1] != b":":
+        if passage.text[after : after + 1] != b":":
             return self._skip_damage()
-        self._key = window.text[window.at + 1 : stop - 1].decode("utf-8", "replace")
+        self._key = passage.text[passage.at + 1 : stop - 1].decode("utf-8", "replace")
         if self._open == 1 and len(self.keys) < _KEPT_KEYS:
             self.keys[self._key] = None
-        window.at = after + 1
+        passage.at = after + 1
         self._want = "value"
         return ""
 
     def _value(self, c: bytes) -> str:
-        window = self._window
+        passage = self._passage
         if c == b"[" and (self._open == 0 or self._key == _KEY):
-            window.at += 1
+            passage.at += 1
             self.depth = self._open
             self.lists += 1
             self._want = "comma"
@@ -162,101 +162,101 @@ class Outer:
                 self.lists += 1
                 return LIST
             if self._open == 0 or not self._whole_object():
-                window.at += 1
+                passage.at += 1
                 self._open += 1
                 self._want = "key"
                 if self._open > _MAX_OPEN:
                     raise TraceError(
-                        f"objects nested deeper than {_MAX_OPEN} at byte {window.position:,}",
-                        f"{window.source.path}, byte {window.position}",
+                        f"objects nested deeper than {_MAX_OPEN} at byte {passage.position:,}",
+                        f"{passage.source.path}, byte {passage.position}",
                         "No profiler writes such: is this a trace?",
                     )
             return ""
-        stop = element_end(window.text, window.at, window.end)
-        if stop is not None and stop == window.end and not window.final:
+        stop = element_end(passage.text, passage.at, passage.end)
+        if stop is not None and stop == passage.end and not passage.final:
             raise Incomplete
         if stop is not None and self._keep(stop):
             return ""
         try:
-            mended = mend(window.text, window.at, window.end, window.final, container=b"{"[0])
+            mended = mend(passage.text, passage.at, passage.end, passage.final, container=b"{"[0])
         except Broken as broken:
             if broken.cut:
-                window.at = window.end
+                passage.at = passage.end
                 return CUT
             return self._skip_damage()
         for code, at, times in mended.notes:
-            self._notes.add(code, window.offset + at, times)
+            self._notes.add(code, passage.offset + at, times)
         if self._open == 1 and len(mended.text) <= MAX_HEADER_VALUE and len(self.values) < _KEPT_KEYS:
             try:
                 self.values[self._key] = orjson.loads(mended.text)
             except orjson.JSONDecodeError:
-                self._notes.add("damaged-header", window.position)
-        window.at = mended.end
+                self._notes.add("damaged-header", passage.position)
+        passage.at = mended.end
         self._want = "comma"
         return ""
 
     def _is_event(self) -> bool:
         """Does the document begin with an event, as one event a line, with no list around?"""
-        window = self._window
-        if not window.final and window.end - window.at < 64:
+        passage = self._passage
+        if not passage.final and passage.end - passage.at < 64:
             raise Incomplete
-        if not EVENT_START.match(window.text, window.at, window.end):
+        if not EVENT_START.match(passage.text, passage.at, passage.end):
             return False
-        stop = element_end(window.text, window.at, window.end)
+        stop = element_end(passage.text, passage.at, passage.end)
         if stop is None:
-            if not window.final and window.end - window.at < _STEP:
+            if not passage.final and passage.end - passage.at < _STEP:
                 raise Incomplete
             return False
         try:
-            event = orjson.loads(window.text[window.at : stop])
+            event = orjson.loads(passage.text[passage.at : stop])
         except orjson.JSONDecodeError:
             return False
         return "ph" in event and _KEY not in event
 
     def _whole_object(self) -> bool:
         """Take an object in one go, if it is small and holds no list of events."""
-        window = self._window
-        limit = min(window.end, window.at + MAX_HEADER_VALUE)
-        stop = element_end(window.text, window.at, limit)
+        passage = self._passage
+        limit = min(passage.end, passage.at + MAX_HEADER_VALUE)
+        stop = element_end(passage.text, passage.at, limit)
         if stop is None:
-            if window.end - window.at < MAX_HEADER_VALUE and not window.final:
+            if passage.end - passage.at < MAX_HEADER_VALUE and not passage.final:
                 raise Incomplete
-            stop = _matching_brace(window.text, window.at, limit)
-            if stop is None or b'"traceEvents"' in window.text[window.at : stop]:
+            stop = _matching_brace(passage.text, passage.at, limit)
+            if stop is None or b'"traceEvents"' in passage.text[passage.at : stop]:
                 return False
-            self._notes.add("damaged-header", window.position)
-            window.at = stop
+            self._notes.add("damaged-header", passage.position)
+            passage.at = stop
             self._want = "comma"
             return True
-        if b'"traceEvents"' in window.text[window.at : stop]:
+        if b'"traceEvents"' in passage.text[passage.at : stop]:
             return False
         return self._keep(stop)
 
     def _keep(self, stop: int) -> bool:
         """Take the valid JSON up to `stop`. False: it is not quite valid."""
-        window = self._window
-        if self._open == 1 and stop - window.at <= MAX_HEADER_VALUE and len(self.values) < _KEPT_KEYS:
+        passage = self._passage
+        if self._open == 1 and stop - passage.at <= MAX_HEADER_VALUE and len(self.values) < _KEPT_KEYS:
             try:
-                self.values[self._key] = orjson.loads(window.text[window.at : stop])
+                self.values[self._key] = orjson.loads(passage.text[passage.at : stop])
             except orjson.JSONDecodeError:
                 return False
-        window.at = stop
+        passage.at = stop
         self._want = "comma"
         return True
 
     def _skip_damage(self) -> str:
         """Go on at the next member. None is left in sight: the rest is no part of the document."""
-        window = self._window
+        passage = self._passage
         if self._want == "comma" and self._open == 0:
             return END
-        found = _NEXT_MEMBER.search(window.text, window.at + 1, window.end)
-        if found is None and not window.final:
+        found = _NEXT_MEMBER.search(passage.text, passage.at + 1, passage.end)
+        if found is None and not passage.final:
             raise Incomplete
-        self._notes.add("damaged-header", window.position)
+        self._notes.add("damaged-header", passage.position)
         if found is None:
-            window.at = window.end
+            passage.at = passage.end
             return CUT
-        window.at = found.start()
+        passage.at = found.start()
         self._want = "key"
         return ""
 

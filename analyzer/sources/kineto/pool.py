@@ -22,6 +22,7 @@ from collections import deque
 from typing import Any
 
 from analyzer.sources.kineto.block import BlockParser
+from analyzer.sources.kineto.decode import Columns
 
 #: Tasks that a worker may have before it has answered: one to work on, one to go on with.
 _AHEAD = 2
@@ -216,7 +217,7 @@ def serve(fd: int, count: int, size: int, chunk: int) -> None:
     """A worker's life: parse what standard input names, until it ends."""
     gc.disable()
     buffers = [mmap.mmap(fd, size, prot=mmap.PROT_READ, offset=i * size) for i in range(count)]
-    parser = BlockParser(chunk)
+    parser = BlockParser(Columns(), chunk)
     tasks, answers = sys.stdin.buffer, sys.stdout.buffer
     while True:
         head = tasks.read(_TASK.size + _LENGTH.size)

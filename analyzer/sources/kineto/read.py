@@ -1,7 +1,7 @@
 """Reads a trace: bytes of any provenance to typed frames.
 
-The document is walked from the outside (`outer`) up to a list of events; the list is read in blocks
-(`block`), in this process or in workers (`workers`); their columns become frames (`assembly`).
+The lists of events of a `document` are parsed in this process or in workers (`pool`); their columns become
+frames (`assembly`).
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from analyzer.errors import TraceError
 from analyzer.events.schema import Trace
 from analyzer.sources import sniff
-from analyzer.sources.kineto import dialects, envelope, pool
+from analyzer.sources.kineto import dialects, pool
 from analyzer.sources.kineto.assembly import Origin, assemble
-from analyzer.sources.kineto.block import CLOSED, COMMA, HOPELESS, MORE, START, STOPPED, BlockParser
+from analyzer.sources.kineto.block import CLOSED
+from analyzer.sources.kineto.decode import Columns
+from analyzer.sources.kineto.document import Document, EventList
 from analyzer.sources.kineto.header import make_header, producer
 from analyzer.sources.kineto.parallel import read_blocks
-from analyzer.sources.limits import BLOCK, CHUNK, HEAD, MAX_DAMAGE, MAX_ELEMENT, MAX_EVENTS, SMALL
+from analyzer.sources.limits import BLOCK, CHUNK, HEAD, MAX_EVENTS, SMALL
 from analyzer.sources.notes import Notes
-from analyzer.sources.stream import Source, Window
+from analyzer.sources.stream import Source
 
 #: How many times smaller a packed trace is, when it comes to whether workers are worth their start.
 _PACKED = 16
@@ -48,13 +50,8 @@ def read(
     cannot be opened, is no trace, or passes a limit.
     """
     notes = Notes()
-    path = os.fspath(source)
-    with _no_gc(), Source(path, notes, progress) as text:
-        reading = _Reading(text, notes, jobs, strict)
-        try:
-            return reading.run()
-        finally:
-            reading.close()
+    with Source(os.fspath(source), notes, progress) as text:
+        return Reading(text, notes, jobs=jobs, strict=strict).run()
 
 
 def _cores() -> int:
@@ -82,123 +79,48 @@ def _no_gc() -> Iterator[None]:
             gc.enable()
 
 
-@dataclass(slots=True)
-class _List:
-    """One list of events: how deep it lies, what its blocks gave, how it ended."""
+class Reading(Document):
+    """A document that becomes a trace; workers and this process take turns.
 
-    depth: int
-    byte: int
-    lines: bool  # one event a line: no brackets, no commas
-    results: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
-    how: int = MORE
-    state: int = START
-    last: int = -1
-
-
-class _Reading:
-    """One run of `read`."""
+    sink   takes the place of the columns of this process; workers know only their own, so give `jobs=1` with it.
+    small  bytes of text up to which there are no workers.
+    """
 
     def __init__(
         self,
         source: Source,
         notes: Notes,
-        jobs: int | None,
-        strict: bool,
+        *,
+        jobs: int | None = None,
+        strict: bool = False,
+        sink: Columns | None = None,
+        small: int = SMALL,
         block: int = BLOCK,
         chunk: int = CHUNK,
-        small: int = SMALL,
         head: int = HEAD,
     ) -> None:
-        self.source = source
-        self.notes = notes
-        self.strict = strict
+        super().__init__(source, notes, sink or Columns(), strict=strict, block=block, chunk=chunk, head=head)
         self.workers = _cores() if jobs is None else jobs
         self.pool: pool.Pool | None = None
-        self.block = block
         self.small = small
-        self.head = head
-        self.parser = BlockParser(chunk)
         self.origins = [Origin()]
-        self.lists: list[_List] = []
-        self.window = Window(source)
-        self.truncated = False
 
     def run(self) -> Trace:
-        self.window.more(self.head)
-        sniff.check_head(self.window.text[:4096], self.source.path)
-        walk = envelope.Outer(self.window, self.notes)
-        self._document(walk)
-        lists = self._choose(walk)
-        return self._trace(walk, lists)
+        """The trace. Raises TraceError where there is none."""
+        try:
+            with _no_gc():
+                self.walk()
+                return self._trace(self.chosen())
+        finally:
+            self.close()
 
-    # -- the document ------------------------------------------------------------------------
+    def read_beside(self, events: EventList) -> None:
+        if self._has_workers():
+            self._read_with_workers(events)
 
-    def _document(self, walk: envelope.Outer) -> None:
-        while True:
-            found = walk.walk()
-            if found in (envelope.END, envelope.GIVEN_UP):
-                self._rest(tell=found == envelope.END)
-                return
-            if found == envelope.CUT:
-                self.truncated = True
-                return
-            if found == envelope.LIST:
-                events = _List(walk.depth, self.window.position - 1, walk.lines)
-                self.lists.append(events)
-            else:
-                events = self.lists[-1]
-                events.how, events.state = MORE, COMMA
-            self._read_list(events)
-            if self.strict:
-                self._refuse_repairs()
-            if events.how == CLOSED:
-                if events.depth == 0:
-                    self._rest()
-                    return
-                continue
-            if events.how == STOPPED and events.lines:
-                return
-            if events.how == STOPPED and events.depth == 0:
-                self.notes.add("no-closing-bracket", self.window.position)
-            else:
-                self.truncated = True
-            return
-
-    def _rest(self, tell: bool = True) -> None:
-        """Behind the document: only white space is expected; read to the end, to know the size."""
-        window = self.window
-        found = not tell
-        while True:
-            rest = window.text[window.at :].lstrip(b" \t\r\n")
-            if rest and not found:
-                found = True
-                self.notes.add("extra-data", window.offset + window.end - len(rest))
-            window.at = window.end
-            if window.final:
-                return
-            window.more(self.block)
-
-    def _read_list(self, events: _List) -> None:
-        """Read the list up to its end, or the file's; workers and this process take turns."""
-        window = self.window
-        while True:
-            done = self.parser.parse(window.text, window.at, window.end, window.offset, events.state, window.final)
-            self._absorb(events, 0, self.parser.result(done))
-            window.at = done.end
-            if events.how != MORE:
-                return
-            left = window.end - window.at
-            if left > MAX_ELEMENT:
-                raise TraceError(
-                    f"a single event at byte {window.position:,} is larger than {MAX_ELEMENT >> 20} MB",
-                    f"{self.source.path}, byte {window.position}",
-                    "No profiler writes such: the file is damaged there, or no trace.",
-                )
-            if left <= self.block // 4 and self._has_workers():
-                self._read_with_workers(events)
-                if events.how != MORE:
-                    return
-            window.more(min(max(self.block, left), MAX_ELEMENT + 1 - left))
+    def absorb(self, events: EventList, result: dict[str, Any], origin: int = 0) -> None:
+        self.origins[origin].learn(result)
+        super().absorb(events, result, origin)
 
     def _has_workers(self) -> bool:
         """Start the workers once it is certain that the text is worth it."""
@@ -222,72 +144,29 @@ class _Reading:
         threading.Thread(target=_import_frames, name="tracecli-imports", daemon=True).start()
         return True
 
-    def _read_with_workers(self, events: _List) -> None:
+    def _read_with_workers(self, events: EventList) -> None:
         assert self.pool is not None
-        self.window.give_back()
+        self.passage.give_back()
         first = len(self.origins) - len(self.pool)
         kept = read_blocks(
             self.source,
             self.pool,
             self.parser.borders,
             events.state,
-            lambda worker, result: self._absorb(events, first + worker, result),
+            lambda worker, result: self.absorb(events, result, first + worker),
             lambda worker, result: self.origins[first + worker].learn(result),
         )
         if not kept:
             self.close()
             self.workers = 1
-        self.window.give_back()
+        self.passage.give_back()
 
     def close(self) -> None:
         if self.pool is not None:
             self.pool.close()
             self.pool = None
 
-    def _absorb(self, events: _List, origin: int, result: dict[str, Any]) -> None:
-        """Take the result of a block."""
-        self.origins[origin].learn(result)
-        for code, (byte, times) in result.pop("notes").items():
-            if not (events.lines and code == "missing-comma"):
-                self.notes.add(code, byte, times)
-        events.how = result.pop("how")
-        events.state = result.pop("state")
-        if result["last"] >= 0:
-            events.last = result["last"]
-        events.results.append((origin, result))
-        if events.how == HOPELESS or self.notes.count("damaged-event") > MAX_DAMAGE:
-            raise TraceError(
-                f"damaged beyond use: more than {MAX_DAMAGE:,} stretches of it cannot be read",
-                self.source.path,
-                "Did several processes write this file at once? Record again, to a file for each rank.",
-            )
-
-    # -- after the last byte -----------------------------------------------------------------
-
-    def _choose(self, walk: envelope.Outer) -> list[_List]:
-        """The lists that count: those that lie least deep."""
-        if not self.lists:
-            if self.truncated:
-                size = self.source.offset
-                raise TraceError(
-                    f"the file ends at byte {size:,}, before any event",
-                    self.source.path,
-                    "Was the run that wrote it stopped, or the disk full?",
-                )
-            raise sniff.no_event_list(self.source.path, walk.keys)
-        depth = min(events.depth for events in self.lists)
-        chosen = [events for events in self.lists if events.depth == depth]
-        if depth > 1:
-            self.notes.add("nested-event-list", chosen[0].byte)
-        if len(chosen) > 1:
-            self.notes.add("repeated-event-list", chosen[1].byte, len(chosen) - 1)
-        aside = len(self.lists) - len(chosen)
-        if aside:
-            first = next(events for events in self.lists if events.depth != depth)
-            self.notes.add("ignored-event-list", first.byte, aside)
-        return chosen
-
-    def _trace(self, walk: envelope.Outer, lists: list[_List]) -> Trace:
+    def _trace(self, lists: list[EventList]) -> Trace:
         notes = self.notes
         results = [result for events in lists for result in events.results]
         total = {
@@ -316,7 +195,7 @@ class _Reading:
         if self.truncated:
             self._tell_truncation(lists[-1])
         if self.strict:
-            self._refuse_repairs()
+            self.refuse_repairs()
         builder = assemble(results, self.origins, notes)
         trace = builder.build(
             path=self.source.path,
@@ -326,17 +205,17 @@ class _Reading:
             complete_events=total["complete"],
             damaged_events=total["damaged"],
             truncated_at_byte=self.source.offset if self.truncated else None,
-            header=make_header(walk.values),
+            header=make_header(self.values),
         )
         if not (len(trace.host) or len(trace.device) or len(trace.memory)):
             notes.add("no-events")
-        header = replace(trace.header, producer=producer(walk.values, self._hints(trace)))
+        header = replace(trace.header, producer=producer(self.values, self._hints(trace)))
         return replace(trace, header=header, warnings=notes.warnings())
 
-    def _format(self, events: _List) -> str:
+    def _format(self, events: EventList) -> str:
         return self.source.format + (" lines" if events.lines else " array" if events.depth == 0 else "")
 
-    def _tell_truncation(self, last: _List) -> None:
+    def _tell_truncation(self, last: EventList) -> None:
         size = self.source.offset
         text = f"the file is cut: it stops at byte {size:,}"
         if last.how == CLOSED:
@@ -344,17 +223,6 @@ class _Reading:
         elif last.last >= 0:
             text += f"; the last complete event ends at byte {last.last:,}"
         self.notes.add("truncated", size, text=text)
-
-    def _refuse_repairs(self) -> None:
-        repair = self.notes.first_repair()
-        if repair is None:
-            return
-        where = self.source.path if repair.byte is None else f"{self.source.path}, byte {repair.byte}"
-        raise TraceError(
-            f"strict reading: {repair.message} ({repair.code})",
-            where,
-            "Without --strict, what is damaged is repaired or left out, and reported.",
-        )
 
     @staticmethod
     def _hints(trace: Trace) -> set[str]:
