@@ -41,21 +41,36 @@ __all__ = ["Finding", "Frames", "Report", "TraceError", "analyze"]
 
 
 def analyze(
-    path: str | os.PathLike[str], *, step: str | int | None = None, jobs: int | None = None, strict: bool = False
+    path: str | os.PathLike[str],
+    *,
+    step: str | int | None = None,
+    time_us: tuple[float | None, float | None] | None = None,
+    annotation: str | None = None,
+    phase: str | None = None,
+    jobs: int | None = None,
+    strict: bool = False,
 ) -> Report:
     """Analyse a trace: a .json or .json.gz of PyTorch's profiler.
 
-    step    analyse one profiler step only: its name, number or position.
+    step    analyse one profiler step only: its name, number or position. Or, in its place:
+    time_us, annotation, phase  what ran between two times of the report; the calls of an annotation; a phase's steps.
     jobs    processes that parse; None: one a core for large files, 1: none beside this one.
     strict  raise instead of repairing a damaged file.
 
     Raises TraceError where the file cannot be read; its text says what, where, and what to do.
     """
     from analyzer import pipeline
+    from analyzer.events.select import Selection
     from analyzer.sources.kineto.read import read
 
     trace = read(path, jobs=jobs, strict=strict)
-    return Report(pipeline.run(trace, step=None if step is None else str(step)), trace)
+    part = Selection(
+        steps=None if step is None else (str(step), str(step)),
+        time_us=time_us,
+        annotation=None if annotation is None else (annotation, None),
+        phase=phase,
+    )
+    return Report(pipeline.run(trace, part), trace)
 
 
 class Report:

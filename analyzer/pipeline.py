@@ -21,6 +21,8 @@ from analyzer.analyses.trace import TraceFile
 from analyzer.analyses.verdict import Verdict
 from analyzer.events import select
 from analyzer.events.schema import Trace
+from analyzer.events.select import Selection
+from analyzer.index import selecting
 from analyzer.index.build import build
 from analyzer.report.blocks import Strip
 from analyzer.report.document import Findings, Headline, Kind, Report, Tool, ToolRow, Warnings
@@ -73,12 +75,14 @@ def tool() -> Tool:
     return Tool(tool=ToolRow(name="tracecli", version=version))
 
 
-def run(trace: Trace, *, step: str | None = None) -> Report:
+def run(trace: Trace, part: Selection | None = None) -> Report:
     """Analyse a trace in memory.
 
-    step  analyse one step only: its name, number or position; see `events.select.step`.
+    part  analyse a part of it only.
     """
-    chains = build(trace if step is None else select.step(trace, step))
+    if part is not None and not part.whole:
+        trace = select.take(trace, selecting.part(trace, part))
+    chains = build(trace)
     del trace  # the events live on in the trees: two copies would be the peak of memory
     # What nearly all of them stand on first; then they have nothing to do with each other, and most of their time is
     # spent in Polars and numpy, outside of Python's lock.

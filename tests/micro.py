@@ -19,6 +19,7 @@ from typing import Any
 from analyzer import pipeline
 from analyzer.events.builder import EventsBuilder
 from analyzer.events.schema import CATEGORIES, Cat, Trace
+from analyzer.events.select import Selection
 from analyzer.index.build import Chains, build
 from analyzer.report.document import Report
 from analyzer.sources.kineto.header import make_header
@@ -294,4 +295,5 @@ def chains_of(path: Path, events: list[Event], **header: Any) -> Chains:
 
 
 def report_of(path: Path, events: list[Event], *, only_step: str | None = None, **header: Any) -> Report:
-    return pipeline.run(trace_of(path, events, **header), step=only_step)
+    part = None if only_step is None else Selection(steps=(only_step, only_step))
+    return pipeline.run(trace_of(path, events, **header), part)

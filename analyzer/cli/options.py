@@ -23,10 +23,6 @@ jobs = click.option("--jobs", type=click.IntRange(min=1), help="Processes that p
 force = click.option("--force", is_flag=True, help="Overwrite an existing FILE.")
 
 
-def step(what: str) -> Decorator:
-    return click.option("--step", metavar="NAME|N", help=f"{what} one profiler step: its name, number or position.")
-
-
 def output(what: str, required: bool = False) -> Decorator:
     """-o and --force, as `output` and `force`."""
     option = click.option("-o", "--output", type=click.Path(path_type=Path), required=required, help=what)

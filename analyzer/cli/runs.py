@@ -9,19 +9,20 @@ import click
 from analyzer.cli.progress import Progress
 
 if TYPE_CHECKING:
+    from analyzer.events.select import Selection
     from analyzer.report.document import Report
 
 
-def report_of(path: str, *, step: str | None = None, jobs: int | None = None, strict: bool = False) -> Report:
+def report_of(path: str, *, part: Selection | None = None, jobs: int | None = None, strict: bool = False) -> Report:
     """The report of a run. Raises TraceError as the reader and the loader do."""
     from analyzer import pipeline, saved
     from analyzer.sources.kineto.read import read
 
     if path != "-" and (found := saved.load(path, "run")) is not None:
-        if step is not None:
-            raise click.UsageError(f"{path} is a report: --step is for traces")
+        if part is not None:
+            raise click.UsageError(f"{path} is a report: a part can be taken of a trace only")
         return found
     with Progress() as progress:
         # Not bound to a name: whoever holds the frames keeps a second copy of all host events alive.
         frames = [read(path, jobs=jobs, strict=strict, progress=progress)]
-    return pipeline.run(frames.pop(), step=step)
+    return pipeline.run(frames.pop(), part)

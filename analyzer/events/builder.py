@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analyzer.events.schema import COLLECTIVES, CONFIGS, DEVICE, HOST, INPUTS, MEMORY, THREADS, Cat, Header, Trace
+from analyzer.events.schema import (
+    COLLECTIVES,
+    CONFIGS,
+    DEVICE,
+    HOST,
+    INPUTS,
+    MEMORY,
+    SHARED,
+    THREADS,
+    Cat,
+    Header,
+    Trace,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -205,6 +217,7 @@ class EventsBuilder:
             device=_frame(device, DEVICE),
             memory=_frame(memory, MEMORY),
             warnings=tuple(warnings),
+            window=_window(header, first),
         )  # fmt: skip
 
     def _whole(self, frame: str) -> dict[str, npt.NDArray[Any]]:
@@ -242,6 +255,15 @@ class EventsBuilder:
 
 def _or_null(value: int | None) -> int:
     return NULL if value is None else value
+
+
+def _window(header: Header, first: int) -> tuple[int, int] | None:
+    """What a shared part says that its figures speak of, counted from the first event."""
+    shared = header.extra.get(SHARED)
+    said = shared.get("window_ns") if isinstance(shared, dict) else None
+    if not isinstance(said, list) or [type(ns) for ns in said] != [int, int] or not said[0] < said[1]:
+        return None
+    return said[0] - first, said[1] - first
 
 
 def _shapes(host: dict[str, npt.NDArray[Any]], inputs: Sequence[tuple[Any, ...]], first: int) -> list[str]:

@@ -37,6 +37,9 @@ class Cat(IntEnum):
 
 
 HOST_CALLS = (Cat.RUNTIME, Cat.DRIVER)
+
+#: The key beside the events in which `share` says what it did.
+SHARED = "tracecli_share"
 DEVICE_WORK = (Cat.KERNEL, Cat.MEMCPY, Cat.MEMSET)
 
 #: Spelling in the file -> category. Old Kineto wrote `Operator`, `Runtime`, `Kernel`, `Memcpy`.
@@ -175,6 +178,7 @@ class Trace:
     events             elements of the event list, dropped ones included, damaged ones not.
     complete_events    `X` events with a usable time and duration.
     damaged_events     events that could not be recovered.
+    window             of a part of a trace, what its figures speak of (ns); None: a whole trace.
     truncated_at_byte  where the text stops, if it stops too early (then `truncated`), else None.
     """
 
@@ -196,6 +200,7 @@ class Trace:
     device: pl.DataFrame
     memory: pl.DataFrame
     warnings: tuple[Warning, ...] = ()
+    window: tuple[int, int] | None = None
 
     def text(self, ids: pl.Series) -> pl.Series:
         """Names of ids; null for -1."""

@@ -72,13 +72,14 @@ class Chains:
     def window(self) -> Window | None:
         """What the verdict speaks of; None where there is no event at all."""
         host = self.host
-        return window.find(host, host.call, self.launching.all, host.steps, self.device.frame)
+        return window.find(host, host.call, self.launching.all, host.steps, self.device.frame, self.trace.window)
 
     @cached_property
     def earlier_work(self) -> earlier_work.EarlierWork:
         """What the device worked through that was launched before the window."""
         waiting = np.nonzero((self.host.call == Call.WAIT) | self.waits.blocked)[0].astype(np.int32)
-        return earlier_work.find(self.host, self.device.frame, waiting, self.window)
+        part = self.trace.window is not None
+        return earlier_work.find(self.host, self.device.frame, waiting, self.window, part=part)
 
     @cached_property
     def threads(self) -> Threads:

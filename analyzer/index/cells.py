@@ -33,7 +33,8 @@ class Cells:
 
 def find(window: Window, work: pl.DataFrame, spans: pl.DataFrame, pieces: pl.DataFrame, count: int) -> list[Cells]:
     """work, spans, pieces: of the window, as `Account` and `Idle` have them."""
-    edges = np.linspace(window.start, window.end, count + 1).round().astype(np.int64)
+    # Rounded from the window's start on: a part of a trace counts from elsewhere.
+    edges = window.start + np.linspace(0, window.duration, count + 1).round().astype(np.int64)
     start, end = edges[:-1], edges[1:]
     length = np.maximum(end - start, 1)
     device = spans["device"].to_numpy()[pieces["gap"].to_numpy()]

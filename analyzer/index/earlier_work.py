@@ -35,15 +35,18 @@ class EarlierWork:
     unlinked: bool
 
 
-def find(host: Tree, device: pl.DataFrame, waits: Rows, window: Window | None) -> EarlierWork:
-    """device: rows as in `Device.frame`. waits: host rows that wait for a device."""
+def find(host: Tree, device: pl.DataFrame, waits: Rows, window: Window | None, *, part: bool = False) -> EarlierWork:
+    """device: rows as in `Device.frame`. waits: host rows that wait for a device.
+
+    part  of a recording, whose launches before the window were recorded and are known.
+    """
     none = np.zeros(device.height, bool)
     launch = device["launch"].fill_null(-1).to_numpy()
     linked = launch >= 0
     if window is None or not linked.any():
         return EarlierWork(none, pl.DataFrame(schema=SCHEMA), False)
     called = np.where(linked, host.start[launch], 0)
-    inside = linked & (called >= window.start)
+    inside = linked if part else linked & (called >= window.start)
     if not inside.any():
         return EarlierWork(none, pl.DataFrame(schema=SCHEMA), False)
     first_call = int(called[inside].min())

@@ -29,8 +29,17 @@ class Window:
         return self.end - self.start
 
 
-def find(host: Tree, call: Codes, launching: Mask, steps: Ints, device: pl.DataFrame) -> Window | None:
+def find(
+    host: Tree,
+    call: Codes,
+    launching: Mask,
+    steps: Ints,
+    device: pl.DataFrame,
+    asked: tuple[int, int] | None = None,
+) -> Window | None:
     """None where there is no event at all.
+
+    asked      the window of a part of a trace, which was asked for.
 
     launching  host rows that launch device work, by a record or by name.
     steps      host rows of the profiler's steps. With them: from the first one's start to the last one's
@@ -38,6 +47,8 @@ def find(host: Tree, call: Codes, launching: Mask, steps: Ints, device: pl.DataF
                the first event to the last.
     device     columns ts, end (ns), launch (host row, null: unlinked).
     """
+    if asked is not None:
+        return Window(*asked, steps=len(steps) > 0)
     if len(steps):
         return _of_steps(host, steps, device)
     own = _of_launching_threads(host, launching)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analyzer.errors import TraceError
 from analyzer.events import select
 from analyzer.events.builder import NULL
-from analyzer.events.schema import HOST_CALLS, Cat, Trace
+from analyzer.events.schema import Cat, Trace
+from analyzer.events.select import Selection
+from analyzer.index import selecting
 from analyzer.sources.kineto import dialects
 from analyzer.sources.kineto.decode import CORRELATION_KEYS, Columns, inexact
 from analyzer.sources.kineto.numbers import spell, to_ns
@@ -28,24 +28,6 @@ if TYPE_CHECKING:
 _FLOWS = ("s", "t", "f")
 _EXTERNAL = ("External id",)
 _ANNOTATIONS = frozenset(name for name, code in dialects.CODES.items() if code == Cat.ANNOTATION)
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The part to keep; all of it, where nothing is said. At most one of the three.
-
-    steps       first and last profiler step, both included: by name, number or position.
-    time_us     from and to, in µs as the report counts them; None: open.
-    annotation  name, and which of its calls (0 is the first, -1 the last); None: all of them.
-    """
-
-    steps: tuple[str, str] | None = None
-    time_us: tuple[float | None, float | None] | None = None
-    annotation: tuple[str, int | None] | None = None
-
-    @property
-    def whole(self) -> bool:
-        return self.steps is None and self.time_us is None and self.annotation is None
 
 
 class Marks(Columns):
@@ -135,7 +117,7 @@ class _Part:
         return i < self.called.size and int(self.called[i]) == correlation
 
     def work(self, correlation: int, ts: int) -> bool:
-        """Whether a piece of device work is kept. The rule of `select.step`."""
+        """Whether a piece of device work is kept. The rule of `select.take`."""
         if correlation in self.launched:
             return True
         return self.begins(ts) and not self.linked(correlation)
@@ -186,46 +168,31 @@ class _Part:
         return self.begins(ts) or self.covers(ts, end) or self._holds_point(e, ts, end)
 
 
-def choose(trace: Trace, marks: Marks, wanted: Selection) -> Callable[[Any], bool]:
-    """The part as a question to ask of each event, in the order of the file.
+def choose(trace: Trace, marks: Marks, wanted: Selection) -> tuple[Callable[[Any], bool], tuple[int, int]]:
+    """The part as a question to ask of each event, in the order of the file; and its window, in ns of the file.
 
     Raises TraceError where the trace has no such part.
     """
     import numpy as np
-    import polars as pl
 
     base = trace.base_ns - trace.header.base_time_ns
-    intervals = _intervals(trace, wanted, base)
+    found = selecting.part(trace, wanted)
+    intervals = list(zip((found.start + base).tolist(), (found.end + base).tolist(), strict=True))
     threads = trace.threads.select("pid", "tid").rows()
     part = _Part(intervals, _lanes(trace))
-    calls = trace.host.filter((pl.col("correlation") != 0) & pl.col("cat").is_in([int(c) for c in HOST_CALLS]))
-    called, call_ts = calls["correlation"].to_numpy(), calls["ts"].to_numpy() + base
-    part.called = np.unique(called)
-    inside = _inside(call_ts, intervals)
-    part.launched = set(called[inside].tolist())
-    correlation, start = trace.device["correlation"].to_numpy(), trace.device["ts"].to_numpy() + base
-    end = start + trace.device["dur"].to_numpy()
-    if wanted.time_us is not None:
-        # A stretch of time is asked for what ran in it: the launches of its work are kept where they are.
-        low, high = intervals[0]
-        runs = np.unique(correlation[(start < high) & (end > low) & (correlation != 0)])
-        part.launched.update(runs.tolist())
-        early = np.isin(called, runs) & ~inside
-        for thread, ts in zip(calls["thread"].filter(pl.Series(early)), call_ts[early].tolist(), strict=True):
-            part.points.setdefault(threads[thread], []).append(ts)
-        for points in part.points.values():
-            points.sort()
-    kept = np.isin(correlation, np.fromiter(part.launched, np.int64, len(part.launched)))
-    kept |= _inside(start, intervals) & ~np.isin(correlation, part.called)
-    if kept.any():
-        part.span = int(start[kept].min()), int(end[kept].max())
+    part.called, part.launched = found.called, set(found.launched.tolist())
+    part.points = {threads[thread]: (points + base).tolist() for thread, points in found.points.items()}
+    work = select.take(trace, found).device
+    if work.height:
+        ends = work["ts"] + work["dur"]
+        part.span = base + int(work["ts"].min()), base + int(ends.max())  # type: ignore[arg-type]
     part.annotations = {i for ts, stop, i in marks.annotations if part.begins(ts) or part.covers(ts, stop)}
     # Arrows whose start lies elsewhere are none of a part, wherever they end; of a stretch of time they are.
-    arrows = _inside(np.frombuffer(marks.flow_ts, np.int64), intervals)
+    arrows = found.begins(np.frombuffer(marks.flow_ts, np.int64) - base)
     if wanted.time_us is None:
         arrows &= np.frombuffer(marks.flow_start, np.bool_)
     part.flows = set(np.frombuffer(marks.flow_key, np.int64)[arrows].tolist())
-    return part
+    return part, (found.window[0] + base, found.window[1] + base)
 
 
 def _lanes(trace: Trace) -> dialects.Lanes:
@@ -234,62 +201,3 @@ def _lanes(trace: Trace) -> dialects.Lanes:
         {pid: name for pid, _, name, _ in lanes if name is not None},
         {(pid, tid): name for pid, tid, _, name in lanes if name is not None},
     )
-
-
-def _inside(ts: npt.NDArray[np.int64], intervals: list[tuple[int, int]]) -> npt.NDArray[np.bool_]:
-    import numpy as np
-
-    if not intervals:
-        return np.zeros(ts.size, np.bool_)
-    starts = np.array([a for a, _ in intervals], np.int64)
-    ends = np.array([b for _, b in intervals], np.int64)
-    at = np.searchsorted(starts, ts, "right") - 1
-    found: npt.NDArray[np.bool_] = (at >= 0) & (ts < ends[at])
-    return found
-
-
-def _intervals(trace: Trace, wanted: Selection, base: int) -> list[tuple[int, int]]:
-    """The intervals of the part: sorted, apart from each other; absolute, in ns."""
-    if wanted.steps is not None:
-        steps = select.steps(trace)
-        first, last = sorted(select.find(trace, steps, name) for name in wanted.steps)
-        chosen = steps[first : last + 1]
-        return [(base + chosen["ts"][0], base + int((chosen["ts"] + chosen["dur"]).max()))]  # type: ignore[arg-type]
-    if wanted.annotation is not None:
-        return _merged([(base + start, base + end) for start, end in _calls(trace, *wanted.annotation)])
-    assert wanted.time_us is not None
-    low, high = wanted.time_us
-    last_begin = max((int(f["ts"].max()) for f in (trace.host, trace.device, trace.memory) if len(f)), default=0)  # type: ignore[arg-type]
-    start = 0 if low is None else round(low * 1000)
-    stop = last_begin + 1 if high is None else round(high * 1000)
-    if stop <= start or start > last_begin or stop <= 0:
-        raise TraceError(
-            "nothing happens in that stretch of time",
-            trace.path,
-            f"the trace lasts from 0 to {last_begin / 1000:.3f} µs",
-        )
-    return [(base + start, base + stop)]
-
-
-def _calls(trace: Trace, name: str, number: int | None) -> list[tuple[int, int]]:
-    """Start and end of the calls of an annotation, or of one of them."""
-    marks = trace.host.filter(cat=int(Cat.ANNOTATION))
-    named = marks.filter(trace.names.gather(marks["name"]) == name)
-    calls = sorted(zip(named["ts"].to_list(), (named["ts"] + named["dur"]).to_list(), strict=True))
-    if not calls:
-        raise TraceError(f"no annotation is called {name!r}", trace.path, "`tracecli analyze` lists them")
-    if number is None:
-        return calls
-    if not -len(calls) <= number < len(calls):
-        raise TraceError(f"{name!r} has no call {number}", trace.path, f"it has {len(calls)}, from 0 on")
-    return [calls[number]]
-
-
-def _merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    out: list[tuple[int, int]] = []
-    for start, end in sorted(intervals):
-        if out and start <= out[-1][1]:
-            out[-1] = out[-1][0], max(out[-1][1], end)
-        else:
-            out.append((start, end))
-    return out

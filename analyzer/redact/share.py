@@ -23,11 +23,13 @@ import orjson
 
 from analyzer import output, units
 from analyzer.errors import TraceError
+from analyzer.events.schema import SHARED
+from analyzer.events.select import Selection
 from analyzer.output import Output
 from analyzer.redact import part
 from analyzer.redact.leftover import Leftover
 from analyzer.redact.names import Words
-from analyzer.redact.part import Marks, Selection
+from analyzer.redact.part import Marks
 from analyzer.redact.scrub import KINDS, Scrubber
 from analyzer.report.findings import Warning
 from analyzer.sources.kineto import elements
@@ -88,9 +90,9 @@ def share(
             trace = reading.run()
         if not trace.events:
             raise TraceError("the list of events is empty: there is nothing to share", trace.path)
-        keeps = None if marks is None else part.choose(trace, marks, wanted)
+        keeps, window = (None, None) if marks is None else part.choose(trace, marks, wanted)
         scrubber = Scrubber(keep=keep, known=Words(mapping))
-        writer = _Writer(reading.values, reading.depth, keeps, scrubber)
+        writer = _Writer(reading.values, reading.depth, keeps, window, scrubber)
         before, warnings, size = trace.events, trace.warnings, text.taken
         del reading, trace, marks
         file_after = _write(output.of(target), writer, lambda: opened(Notes(), _half(progress, 1)))
@@ -174,19 +176,27 @@ class _Writer:
     """Writes the document: a sink for its elements. bytes, kept: of text and events written."""
 
     def __init__(
-        self, header: Mapping[str, Any], depth: int, wanted: Callable[[Any], bool] | None, scrubber: Scrubber
+        self,
+        header: Mapping[str, Any],
+        depth: int,
+        wanted: Callable[[Any], bool] | None,
+        window: tuple[int, int] | None,
+        scrubber: Scrubber,
     ) -> None:
         self.bytes = self.kept = 0
         self._header = header
         self._depth = depth
         self._wanted = wanted
+        self._window = window
         self._scrubber = scrubber
         self._leftover = Leftover()
 
     def write(self, out: IO[bytes], source: Source) -> None:
         self._out = out
         header = self._scrubber.header(self._header)
-        header["tracecli_share"] = {"version": 1, "whole": self._wanted is None}
+        header[SHARED] = {"version": 1, "whole": self._wanted is None}
+        if self._window is not None:
+            header[SHARED]["window_ns"] = self._window
         members = b",\n".join(b"%b: %b" % (orjson.dumps(key), orjson.dumps(value)) for key, value in header.items())
         self._put(b'{\n%b,\n"traceEvents": [\n' % members)
         self._document = Document(source, Notes(), self)

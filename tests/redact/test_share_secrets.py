@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzer.errors import TraceError
+from analyzer.events.select import Selection
 from analyzer.redact.names import Names, Words, class_of
-from analyzer.redact.part import Selection
 from analyzer.redact.scrub import KINDS
 from analyzer.redact.share import share
 from analyzer.sources.kineto.read import read

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from analyzer.cli import options as shared
+from analyzer.cli import parts
 from analyzer.cli.output import ReportOptions
 from analyzer.cli.runs import report_of
+
+if TYPE_CHECKING:
+    from analyzer.events.select import Selection
 
 
 @click.command(
@@ -19,14 +25,14 @@ from analyzer.cli.runs import report_of
 )
 @shared.trace
 @shared.report
-@shared.step("Analyse")
+@parts.part("Analyse")
 @shared.jobs
 @click.option("--strict", is_flag=True, help="Refuse a file that needs any repair (exit code 2).")
-def analyze(trace: str, options: ReportOptions, step: str | None, jobs: int | None, strict: bool) -> None:
+def analyze(trace: str, options: ReportOptions, part: Selection | None, jobs: int | None, strict: bool) -> None:
     """Say what holds a run back: verdict, idle time by cause, operators, kernels, spikes.
 
     TRACE is a .json or .json.gz of PyTorch's profiler, or - for standard input; a report that was saved with
     -o report.json is shown again.
     """
     destination = options.to(trace)
-    destination.write(report_of(trace, step=step, jobs=jobs, strict=strict))
+    destination.write(report_of(trace, part=part, jobs=jobs, strict=strict))

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from analyzer.cli import options as shared
+from analyzer.cli import parts
 from analyzer.cli.exits import Exit
 from analyzer.cli.output import Destination, ReportOptions
 from analyzer.cli.runs import report_of
+
+if TYPE_CHECKING:
+    from analyzer.events.select import Selection
 
 
 @click.command(
@@ -24,7 +29,7 @@ from analyzer.cli.runs import report_of
 @click.option("--baseline", help="Report that relative limits refer to; default: the one that the budget names.")
 @click.option("--init", is_flag=True, help="Print a budget made from this run, with room; -o writes it.")
 @shared.report
-@shared.step("Judge")
+@parts.part("Judge")
 @shared.jobs
 @click.pass_context
 def check(
@@ -34,7 +39,7 @@ def check(
     baseline: str | None,
     init: bool,
     options: ReportOptions,
-    step: str | None,
+    part: Selection | None,
     jobs: int | None,
 ) -> None:
     """Hold a run to a budget: exit code 0 if every limit holds, 1 if one is broken.
@@ -50,7 +55,7 @@ def check(
         if budget or baseline:
             raise click.UsageError("--init makes a budget: it takes neither --budget nor --baseline")
         text = Destination(options.path, options.force, trace)
-        text.write(make.make(report_of(trace, step=step, jobs=jobs)).encode())
+        text.write(make.make(report_of(trace, part=part, jobs=jobs)).encode())
         return
     path = budget or load.find(Path.cwd())
     if path is None:
@@ -62,7 +67,7 @@ def check(
     if baseline is not None and before is None:
         raise TraceError("a baseline is a saved report", baseline, "tracecli analyze TRACE -o report.json writes one")
     destination = options.to(trace, path, baseline)
-    outcome = budgets.check(limits, report_of(trace, step=step, jobs=jobs), before)
+    outcome = budgets.check(limits, report_of(trace, part=part, jobs=jobs), before)
     destination.write(outcome)
     if outcome.headline.bound != "holds":
         ctx.exit(Exit.BROKEN)

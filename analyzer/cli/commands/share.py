@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from analyzer.cli import options as shared
+from analyzer.cli import parts
 from analyzer.cli.output import say
 from analyzer.cli.progress import Progress
 from analyzer.output import Output
+
+if TYPE_CHECKING:
+    from analyzer.events.select import Selection
 
 
 @click.command(
@@ -22,10 +25,7 @@ from analyzer.output import Output
 )
 @shared.trace
 @shared.output("FILE to write; .gz packs it.", required=True)
-@shared.step("Keep")
-@click.option("--steps", metavar="A:B", help="Keep profiler steps A to B, both included.")
-@click.option("--time", "time_us", metavar="FROM:TO", help="Keep what ran between two times of the report, in µs.")
-@click.option("--annotation", metavar="NAME[:N]", help="Keep the calls of an annotation, or its Nth (0 is the first).")
+@parts.part("Keep")
 @click.option("--keep", metavar="KIND,..", help="Leave these kinds of identity in; an unknown one lists them.")
 @click.option("--map", "mapping", type=click.Path(path_type=Path), help="Write what stands for what, for you alone.")
 @click.option(
@@ -38,10 +38,7 @@ def share(
     trace: str,
     output: Path,
     force: bool,
-    step: str | None,
-    steps: str | None,
-    time_us: str | None,
-    annotation: str | None,
+    part: Selection | None,
     keep: str | None,
     mapping: Path | None,
     same_as: Path | None,
@@ -56,11 +53,10 @@ def share(
     target = Output(output, force=force, inputs=[trace])
     # The map undoes the sharing: only its owner may read it.
     map_target = None if mapping is None else Output(mapping, force=force, private=True, inputs=[trace, output])
-    selection = _selection(step, steps, time_us, annotation)
     kinds = _kinds(keep)
     with Progress() as progress:
         done = sharing.share(
-            trace, target, selection, keep=kinds, mapping=_mapping(same_as), progress=progress
+            trace, target, part, keep=kinds, mapping=_mapping(same_as), progress=progress
         )  # fmt: skip
     if map_target is not None:
         import json
@@ -69,34 +65,6 @@ def share(
             file.write(json.dumps(done.mapping, indent=2).encode() + b"\n")
     for line in sharing.summary(done, output):
         say(line)
-
-
-def _selection(step: str | None, steps: str | None, time_us: str | None, annotation: str | None) -> Any:
-    from analyzer.redact.part import Selection
-
-    if sum(option is not None for option in (step, steps, time_us, annotation)) > 1:
-        raise click.UsageError("one of --step, --steps, --time and --annotation")
-    if step is not None:
-        return Selection(steps=(step, step))
-    if steps is not None:
-        first, colon, last = steps.partition(":")
-        if not (colon and first and last):
-            raise click.UsageError(f"--steps {steps}: write A:B, such as 15:17")
-        return Selection(steps=(first, last))
-    if time_us is not None:
-        try:
-            low, high = (float(part) if part else None for part in time_us.split(":"))
-        except ValueError:
-            raise click.UsageError(f"--time {time_us}: write FROM:TO in µs, such as 1500:2500 or 1500:") from None
-        if any(part is not None and not abs(part) < 1e15 for part in (low, high)):
-            raise click.UsageError(f"--time {time_us}: no trace is that long")
-        return Selection(time_us=(low, high))
-    if annotation is not None:
-        name, _, number = annotation.rpartition(":")
-        if name and re.fullmatch(r"-?\d{1,9}", number):
-            return Selection(annotation=(name, int(number)))
-        return Selection(annotation=(annotation, None))
-    return None
 
 
 def _mapping(path: Path | None) -> dict[str, dict[str, str]] | None:
