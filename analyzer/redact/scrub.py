@@ -163,7 +163,7 @@ class Scrubber:
             return None
         if phase == "M":
             return self._metadata(e)
-        cat = e.get("cat")
+        cat = e["cat"] if type(e.get("cat")) is str else None
         out: Event = {}
         for key, value in e.items():
             if key == "args":
@@ -195,10 +195,10 @@ class Scrubber:
             out["args"] = self._args(args, phase, cat) if type(args) is dict else None
         return out
 
-    def _event_name(self, cat: Any, name: Any) -> Any:
+    def _event_name(self, cat: str | None, name: Any) -> Any:
         if type(name) is not str:
             return name if name is None or isinstance(name, int | float) else None
-        code = CATEGORIES.get(cat) if type(cat) is str else None
+        code = None if cat is None else CATEGORIES.get(cat)
         if code is None and (cat is None or cat in CODES) and cat not in ("gpu_user_annotation", "nvtx"):
             return self.names.clean("op", name)  # of flows, instants, and lanes that have no category
         return self.names.clean(_WHAT.get(code, "annotation"), name)
@@ -211,7 +211,7 @@ class Scrubber:
             return self.names.replaced("ids", "id", value)
         return value if isinstance(value, int | float | str) else None
 
-    def _args(self, args: Event, phase: Any, cat: Any) -> Event:
+    def _args(self, args: Event, phase: Any, cat: str | None) -> Event:
         out: Event = {}
         known = self._arguments
         for key, value in args.items():
@@ -246,7 +246,7 @@ class Scrubber:
     def _metadata(self, e: Event) -> Any:
         """Names and labels of processes and threads."""
         name, args = e.get("name"), e.get("args")
-        if name not in fields.METADATA:
+        if type(name) is not str or name not in fields.METADATA:
             self._drop("processes")
             return None
         out: Event = {"ph": "M", "name": name}

@@ -12,7 +12,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from analyzer import pipeline
@@ -308,6 +308,7 @@ strange = st.dictionaries(keys, likely | anything, max_size=9) | anything
 
 @settings(max_examples=150)
 @given(events=st.lists(strange, max_size=6), part=st.booleans(), named=st.booleans())
+@example(events=[{"ph": "X", "cat": [], "name": "X"}, {"ph": "M", "name": ["process_name"]}], part=False, named=False)
 def test_anything_in_the_list_is_shared_or_left_out(events: list[Any], part: bool, named: bool) -> None:
     with TemporaryDirectory() as folder:
         path, target = Path(folder, "in.json"), Path(folder, "out.json")
