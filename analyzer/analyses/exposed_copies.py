@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-import polars as pl
-
 from analyzer.events.schema import Cat
-from analyzer.index import intervals
+from analyzer.index import exposure
 from analyzer.index.build import Chains
 from analyzer.index.vocabulary import PAGEABLE
 from analyzer.report.columns import Ns, Row, column
@@ -33,20 +31,17 @@ class ExposedCopies(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> ExposedCopies:
-    work = chains.account.work.filter(~pl.col("earlier"))
+    work = chains.account.work
     name = chains.trace.text(work["name"])
     copy = work["cat"] == int(Cat.MEMCPY)
+    # Earlier work hides a copy as any other does, but its own copies are not the window's.
+    copy &= ~work["earlier"]
     pageable = copy & name.str.contains(PAGEABLE)
     pinned = copy & name.str.contains(_HOST) & ~pageable
-    busy, beside = _busy(work), _busy(work.filter(~pinned))
     return ExposedCopies(
         exposed_copies=Exposed(
-            pageable_ns=busy - _busy(work.filter(~pageable)),
-            pinned_ns=busy - beside,
-            beside_pinned_ns=beside,
+            pageable_ns=exposure.alone(work, pageable.to_numpy()),
+            pinned_ns=exposure.alone(work, pinned.to_numpy()),
+            beside_pinned_ns=exposure.busy(work.filter(~pinned)),
         )
     )
-
-
-def _busy(work: pl.DataFrame) -> int:
-    return int(intervals.union_length(work, ["device"])["length"].sum())

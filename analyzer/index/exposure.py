@@ -113,6 +113,16 @@ def once(work: pl.DataFrame, by: Sequence[str] = ("device",)) -> pl.Series:
     return work.select(fresh.clip(lower_bound=0).alias("once")).to_series()
 
 
+def alone(work: pl.DataFrame, mine: Mask) -> int:
+    """Device-busy time in which nothing but some rows of device work ran (ns, all devices). mine: shape (rows,)."""
+    return busy(work) - busy(work.filter(pl.Series(~mine))) if mine.any() else 0
+
+
+def busy(work: pl.DataFrame) -> int:
+    """Time in which any of some device work ran (ns, all devices)."""
+    return int(intervals.union_length(work, ["device"])["length"].sum())
+
+
 def _running(ts: Ints, te: Ints, t: Ints) -> Ints:
     """Time covered before each instant; `ts`, `te` disjoint and sorted."""
     total = np.concatenate(([0], np.cumsum(te - ts)))

@@ -69,8 +69,8 @@ OF_CAUSE: Mapping[Cause, Part] = {
 _LIMITED = pl.col("cause").is_in([int(Cause.LAUNCH_LATENCY), int(Cause.DEPENDENCY)])
 _USUAL = pl.when(_LIMITED).then(pl.col("ns").clip(upper_bound=LATENCY_LIMIT_NS)).otherwise("ns")
 
-#: Busy time is told in this order where work of several kinds overlaps.
-BUSY = (Part.COMPUTE, Part.COMMUNICATION, Part.COPIES, Part.STARTUP, Part.EARLIER_WORK)
+#: Busy time is told in this order where work of several kinds overlaps. What earlier work hides cost nothing.
+BUSY = (Part.COMPUTE, Part.EARLIER_WORK, Part.COMMUNICATION, Part.COPIES, Part.STARTUP)
 
 
 def kind_of_work(work: pl.DataFrame) -> pl.Expr:
