@@ -8,7 +8,7 @@
     149.0
     >>> report["annotations.decode_token.calls"]
     5
-    >>> "blocking-sync" in report.findings
+    >>> "allocator-churn" in report.findings
     False
     >>> report.frames.device.select("name", "dur_ns").height
     745

@@ -15,6 +15,7 @@ import polars as pl
 
 from analyzer.events.schema import Cat
 from analyzer.index import backward, exposure
+from analyzer.index.attention_backends import BACKENDS
 from analyzer.index.build import Chains
 from analyzer.index.vocabulary import Role, classify, matches
 from analyzer.report.blocks import Block, table
@@ -26,28 +27,6 @@ if TYPE_CHECKING:
 
 ORDER = 65
 
-#: Operator -> backend. Forward calls only; first match wins.
-BACKENDS: tuple[tuple[str, str], ...] = (
-    (r"^aten::_scaled_dot_product_flash_attention(?:_for_cpu)?$", "flash"),
-    (r"^aten::_scaled_dot_product_efficient_attention$", "efficient"),
-    (r"^aten::_scaled_dot_product_cudnn_attention$", "cudnn"),
-    (r"^aten::_scaled_dot_product_attention_math(?:_for_mps)?$", "math"),
-    (r"^aten::_scaled_dot_product_fused_attention_overrideable$", "overrideable"),
-    (r"^aten::_flash_attention_forward$", "flash"),
-    (r"^aten::_efficient_attention_forward$", "efficient"),
-    (r"^aten::_cudnn_attention_forward$", "cudnn"),
-    (
-        r"(?i)^flash_attn(?:_\w+)?::\w*fwd|^flash_attn\w*::_flash_attn\w*forward|^FlashAttn(?:VarlenFunc|Func)?$",
-        "flash",
-    ),
-    (r"(?i)^xformers.*efficient_attention_forward_ck", "ck"),
-    (r"(?i)^xformers.*efficient_attention_forward", "efficient"),
-    (r"(?i)^sage\w*::\w*(?:attn|qk)|^sage_?attn\w*$", "sage"),
-    (r"(?i)^aiter::\w*(?:fmha|mha|mla|attn|attention|pa)(?:_\w*)?(?:fwd|forward|prefill|decode)\w*$", "aiter"),
-    (r"(?i)^flashinfer::\w*(?:attention|prefill|decode|mla)\w*", "flashinfer"),
-    (r"(?i)^(?:triton_tem_fused|triton_flex)\w*flex_attention|^flex_attention$", "flex"),
-    (r"(?i)^(?:vllm|sglang|sgl)::\w*attention|^_C(?:_cache_ops)?::paged_attention\w*", "serving engine"),
-)
 _PRODUCT = r"^aten::(?:matmul|bmm|baddbmm|einsum)$"
 _BATCHED = r"^aten::(?:bmm|baddbmm)$"
 _SOFTMAX = r"^aten::(?:softmax|_softmax|_safe_softmax|_softmax_backward_data)$"

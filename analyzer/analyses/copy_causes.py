@@ -13,6 +13,7 @@ import polars as pl
 
 from analyzer.events.schema import Cat
 from analyzer.index import exposure
+from analyzer.index.activity import Cause
 from analyzer.index.build import Chains
 from analyzer.report.columns import Count, MeanCount, Name, Ns, Row, column
 from analyzer.report.durations import Durations
@@ -29,6 +30,10 @@ _LAYOUT = r"^aten::(?:reshape|contiguous)$"
 _ADDMM = r"^aten::b?addb?mm(?:_|\.out)?$|^aten::_addmm_activation$"
 #: Small copies that have another reason: bias copies, clones, reads of scalars.
 _EXPLAINED = r"^aten::(?:addmm|baddbmm|_local_scalar_dense|nonzero|clone)$"
+
+#: What the host takes from one copy to the next; gathered, they need it once.
+_DISPATCH = (Cause.DISPATCH, Cause.COMPILED_OVERHEAD, Cause.PYTHON, Cause.NO_HOST_EVENT, Cause.LAUNCH_LATENCY)
+_LATE = (*_DISPATCH, Cause.BLOCKING_SYNC, Cause.PAGEABLE_COPY)
 
 
 class Clone(Row, frozen=True, kw_only=True):
@@ -79,7 +84,11 @@ class SmallCopies(Row, frozen=True, kw_only=True):
     below_bytes: Annotated[int, column("", "size below which a copy is small")]
     count: Annotated[Count, column("copies", "of all places")]
     device_ns: Annotated[Ns, column("device", "time in which one ran, each moment once")]
-    waited_ns: Annotated[Ns, column("waited", "what the device waited for their launch calls")]
+    waited_ns: Annotated[
+        Ns,
+        column("waited", "waited for them: from one to the next all that the host took, else their calls"),
+    ]
+    dispatch_ns: Annotated[Ns, column("", "of that, between two of them in dispatch, Python and launch latency")]
     places: Annotated[tuple[SmallPlace, ...], column("", "the most copies first; at most 100")]
 
 
@@ -187,7 +196,7 @@ def _bias(chains: Chains, work: pl.DataFrame) -> Bias | None:
 
 
 def _small(chains: Chains) -> SmallCopies:
-    small = chains.device.frame.filter(
+    small = chains.device.frame.with_row_index("row").filter(
         (pl.col("cat") == int(Cat.MEMCPY)) & (pl.col("bytes") < exposure.SMALL_BYTES) & pl.col("launch").is_not_null()
     )
     launch = small["launch"].to_numpy()
@@ -196,13 +205,39 @@ def _small(chains: Chains) -> SmallCopies:
     if mine.any():
         mine &= chains.host.nearest(exposure.operators(chains, _EXPLAINED))[launch] < 0
     small = small.filter(pl.Series(mine))
+    between = _between(chains, small["row"])
+    alone = ~_touch(chains, launch[mine], between)
     return SmallCopies(
         below_bytes=exposure.SMALL_BYTES,
         count=small.height,
         device_ns=int(exposure.once(small).sum()),
-        waited_ns=exposure.waited(chains, launch[mine]),
+        waited_ns=int(between["ns"].sum()) + exposure.waited(chains, launch[mine][alone]),
+        dispatch_ns=int(between["dispatch"].sum()),
         places=_places(chains, small, holder[mine]),
     )
+
+
+def _between(chains: Chains, rows: pl.Series) -> pl.DataFrame:
+    """Gaps from one of some device rows to the next, by start: ns that the host took, dispatch (ns of it)."""
+    mine = pl.col("after").is_in(rows.implode()) & pl.col("before").is_in(rows.implode())
+    gaps = chains.idle.spans.with_row_index("gap").filter(mine).select(pl.col("gap").cast(pl.Int64), "start", "end")
+    cause = pl.col("cause")
+    late = chains.idle.pieces.filter(~pl.col("pause") & cause.is_in([int(c) for c in _LATE]))
+    host = late.group_by(pl.col("gap").cast(pl.Int64)).agg(
+        pl.col("ns").sum(), dispatch=pl.col("ns").filter(cause.is_in([int(c) for c in _DISPATCH])).sum()
+    )
+    return gaps.join(host, on="gap", maintain_order="left").sort("start")
+
+
+def _touch(chains: Chains, calls: Rows, gaps: pl.DataFrame) -> Mask:
+    """Which host rows ran during one of some gaps, which are sorted by start: what they cost is told there."""
+    if not gaps.height:
+        return np.zeros(len(calls), bool)
+    # The latest end of all gaps that began before the call ended.
+    ended = np.maximum.accumulate(gaps["end"].to_numpy())
+    slot = np.searchsorted(gaps["start"].to_numpy(), chains.host.end[calls], "left") - 1
+    touched: Mask = (slot >= 0) & (ended[np.maximum(slot, 0)] > chains.host.start[calls])
+    return touched
 
 
 def _places(chains: Chains, small: pl.DataFrame, holder: Rows) -> tuple[SmallPlace, ...]:

@@ -18,6 +18,9 @@ ORDER = 53
 
 #: Tensor cores take TF32 from this compute capability on.
 AMPERE = 8
+#: And fp16 from this one on, but for the small Turing models.
+VOLTA = 7
+_WITHOUT = re.compile(r"GTX 16|MX\d|T[456]00\b")
 _NEW = re.compile("ampere|sm80|sm86|sm89|sm90|sm100|cutlass_80|cutlass3x_sm90")
 #: Products with a vector are bound by memory: tensor cores would not speed them up.
 _VECTOR = re.compile(r"(?i)gemv|dot_kernel|reduce|gemmk1|gemmSN")
@@ -33,6 +36,10 @@ class Product(Row, frozen=True, kw_only=True):
     could_use_tensor_cores: Annotated[
         bool, column("could", "matrices, not vectors, on a device whose tensor cores take fp32 as TF32")
     ]
+    tensor_core_format: Annotated[
+        Text | None,
+        column("could use", "what the tensor cores here would take in their place: tf32, fp16, bf16; null: nothing"),
+    ]
     events: Annotated[Count, column("events", "kernels")]
     device_ns: Annotated[Ns, column("device", "time in which one ran, each moment once")]
     kernels: Annotated[tuple[str, ...], column("", "names, as in `kernels`, the most device time first")]
@@ -45,7 +52,9 @@ class Products(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> Products:
-    capable = any(_major(d.get("computeMajor")) >= AMPERE for d in chains.trace.header.devices)
+    devices = chains.trace.header.devices
+    major = max((_major(d.get("computeMajor")) for d in devices if not _WITHOUT.search(str(d.get("name")))), default=0)
+    capable = major >= AMPERE
     work = chains.device.frame.filter(pl.col("cat") == int(Cat.KERNEL))
     ids = work["name"].unique()
     decoded = [(text, decode(text)) for text in chains.trace.text(ids)]
@@ -57,6 +66,7 @@ def analyze(chains: Chains) -> Products:
             "precision": [d.precision for _, d in decoded],
             "tensor_cores": [d.tensor_cores for _, d in decoded],
             "could": [bool((capable or _NEW.search(text)) and not _VECTOR.search(text)) for text, _ in decoded],
+            "format": [_format(text, d.precision, major) for text, d in decoded],
         },
         schema_overrides={
             "text": pl.String,
@@ -64,24 +74,36 @@ def analyze(chains: Chains) -> Products:
             "precision": pl.String,
             "tensor_cores": pl.Boolean,
             "could": pl.Boolean,
+            "format": pl.String,
         },
     ).filter("product")
     mine = work.join(names, on="name", maintain_order="left")
-    key = ["precision", "tensor_cores", "could"]
+    key = ["precision", "tensor_cores", "could", "format"]
     rows = []
-    for (precision, tensor_cores, could), some in mine.group_by(key, maintain_order=True):
+    for (precision, tensor_cores, could, taken), some in mine.group_by(key, maintain_order=True):
         largest = some.group_by("text").agg(pl.col("dur").sum()).sort("dur", "text", descending=[True, False])
         rows.append(
             Product(
                 precision=precision,
                 tensor_cores=tensor_cores,
                 could_use_tensor_cores=could,
+                tensor_core_format=taken,
                 events=some.height,
                 device_ns=int(exposure.once(some).sum()),
                 kernels=tuple(largest["text"].to_list()),
             )
         )
     return Products(products=tuple(sorted(rows, key=lambda row: -row.device_ns)))
+
+
+def _format(text: str, precision: str | None, major: int) -> str | None:
+    """What tensor cores of a device of compute capability `major` would take in place of a product's format."""
+    if _VECTOR.search(text):
+        return None
+    if precision == "fp32":
+        return "tf32" if major >= AMPERE or _NEW.search(text) else "fp16" if major >= VOLTA else None
+    least = {"fp16": VOLTA, "bf16": AMPERE}.get(precision or "")
+    return precision if least is not None and major >= least else None
 
 
 def _major(value: object) -> int:

@@ -12,8 +12,11 @@ from collections.abc import Collection, Iterable, Sequence
 from analyzer import units
 from analyzer.analyses.attention import AttentionCalls
 from analyzer.analyses.copies import CopyKind
+from analyzer.analyses.copy_causes import CopyCauses, SmallCopies
 from analyzer.analyses.devices import Devices
 from analyzer.analyses.idle import Idle, IdleCause
+from analyzer.analyses.optimizers import Optimizers, OptimizerWork
+from analyzer.analyses.steps import Steps
 from analyzer.analyses.verdict import Verdict
 from analyzer.report.durations import Durations
 from analyzer.report.findings import Finding, Severity
@@ -32,6 +35,11 @@ HOST_BOUND = ("overhead-bound", "pause-bound", "input-bound", "sync-bound", "all
 HOST_WORK = ("dispatch", "compiled_overhead", "python")
 #: The steady cost of launching.
 LAUNCH_PATH = (*HOST_WORK, "launch_latency")
+
+#: Launches of one operator a call, from which on an optimizer loops; and of all: below it costs next to nothing.
+LOOP, LOOP_LAUNCHES = 8, 32
+#: Small copies a step, and in all, from which on they are many: fewer are the usual scalars.
+COPIES_PER_STEP, MANY_COPIES = 10, 50
 
 
 def share_of(results: Results, ns: float) -> float:
@@ -78,6 +86,22 @@ def owners_of(causes: Iterable[IdleCause], top: int = 3) -> list[tuple[str, int]
             total[owner.name] = total.get(owner.name, 0) + owner.ns
     most = sorted(total.items(), key=lambda one: (-one[1], one[0]))[:top]
     return [(name, ns) for name, ns in most if ns * 100 >= most[0][1]]
+
+
+def optimizer_loops(results: Results) -> list[OptimizerWork]:
+    """Optimizers that take one parameter after the other."""
+    return [
+        o
+        for o in results[Optimizers].optimizers
+        if o.single_median >= LOOP_LAUNCHES and max(p.per_call for p in o.operators) >= LOOP
+    ]
+
+
+def gatherable_copies(results: Results) -> SmallCopies | None:
+    """Small copies, where they are many and cost something."""
+    small = results[CopyCauses].copy_causes.small
+    many = small.count >= max(MANY_COPIES, COPIES_PER_STEP * len(results[Steps].steps))
+    return small if many and share_of(results, small.device_ns + small.waited_ns) >= SEEN else None
 
 
 def finding(

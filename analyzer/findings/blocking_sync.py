@@ -10,8 +10,9 @@ How it is computed
     that follows on the device, as far as dispatch, Python or the wait itself is its cause, and never more than
     the wait took: without it the host would be ahead by just that. "Up to" adds this up. It fires when the
     verdict is sync-bound, or the cost is at least a hundredth of the window; and as a note when three waits or more
-    hold the host for a quarter of the window but the device worked meanwhile. A final synchronize that only flushes
-    the profiler is not counted.
+    hold the host for a quarter of the window but the device worked meanwhile, or when an operator reads something
+    back in every step of a run that its host holds back: such a wait is short because the device is idle already. A
+    final synchronize that only flushes the profiler is not counted.
 
 What to try
     Keep values on the device: `torch.where(mask, a, b)` in place of `if mask.any():`, accumulate the loss in a
@@ -44,6 +45,8 @@ NAME = "blocking-sync"
 LISTED = 4
 #: A wait or two is the end of a step; what comes back keeps the host from running ahead.
 REPEATED = 3
+#: Runs whose host is late in every step; a start-up is over after the first.
+LATE_HOST = ("overhead-bound", "pause-bound", "input-bound")
 
 
 def find(results: Results) -> Iterable[Finding]:
@@ -54,6 +57,7 @@ def find(results: Results) -> Iterable[Finding]:
     by_verdict = bound(results) == "sync-bound"
     hidden = share < SEEN and not by_verdict
     if hidden and not _holds(results, cost):
+        yield from _short(results, waits)
         return
     steps = len(results[Steps].steps)
     per_step = f", {units.count(round(cost.count / steps, 1))} a step" if steps else ""
@@ -72,6 +76,26 @@ def find(results: Results) -> Iterable[Finding]:
         return
     severity = Severity.ERROR if by_verdict else grade(share)
     yield finding(results, NAME, severity, title, _lines(waits), _advice(waits), cost.idle_ns)
+
+
+def _short(results: Results, waits: Sequence[Wait]) -> Iterable[Finding]:
+    """A value read back in every step: the wait is short only because the device has nothing left to do."""
+    often = max(REPEATED, len(results[Steps].steps))
+    reads = [w for w in waits if w.operator is not None and w.operator.startswith("aten::")]
+    count = sum(w.count for w in reads)
+    if count < often or bound(results) not in LATE_HOST:
+        return
+    held = units.duration(sum(w.total_ns for w in reads))
+    yield finding(
+        results,
+        NAME,
+        Severity.NOTE,
+        f"{plural(count, 'wait holds', 'waits hold')} the host for {held}: short, but nothing is queued beyond "
+        f"{'it' if count == 1 else 'them'}",
+        _lines(reads),
+        f"They cost little while the host is late anyway; once it is faster, they keep it from running ahead. "
+        f"{_advice(reads)}",
+    )
 
 
 def _holds(results: Results, cost: WaitPrice) -> bool:

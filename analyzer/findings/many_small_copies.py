@@ -8,8 +8,9 @@ How it is computed
     Memory copies of less than 64 KiB (PCIe moves that in about 2 µs: below it the set-up is the cost), grouped by
     the operators that asked for them, at least ten a step, or fifty without steps: fewer are the usual scalars.
     Copies that other findings explain are left out: bias copies of addmm, clones, and reads of scalars, which
-    cost a wait and not a copy. "Up to" is their device time and the time that the device waited for their
-    launch; it fires from a hundredth of the window on.
+    cost a wait and not a copy. "Up to" is their device time and what the device waited for them: all that the host
+    took from one small copy to the next (operators, launches, waits), which one gathered copy needs once; where other
+    work lies between them, their launch calls. It fires from a hundredth of the window on.
 
 What to try
     Gather first: torch.cat or torch.stack on the host, one .to("cuda"); torch._foreach_copy_ for lists of tensors. In
@@ -26,28 +27,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from analyzer import units
-from analyzer.analyses.copy_causes import CopyCauses
-from analyzer.analyses.steps import Steps
-from analyzer.findings import SEEN, finding, grade, share_of, spread, within
-from analyzer.report.findings import Finding, Severity
+from analyzer.findings import finding, gatherable_copies, grade, share_of, spread, within
+from analyzer.report.findings import Finding
 from analyzer.report.results import Results
 from analyzer.units import plural
 
 NAME = "many-small-copies"
-PER_STEP, AT_ALL = 10, 50
 
 
 def find(results: Results) -> Iterable[Finding]:
-    small = results[CopyCauses].copy_causes.small
-    total = small.device_ns + small.waited_ns
-    share = share_of(results, total)
-    if small.count < max(AT_ALL, PER_STEP * len(results[Steps].steps)) or share < SEEN:
+    small = gatherable_copies(results)
+    if small is None:
         return
+    total = small.device_ns + small.waited_ns
     places = [(within(p.path), p) for p in small.places[:3]]
     yield finding(
         results,
         NAME,
-        grade(share, Severity.WARNING),
+        grade(share_of(results, total)),
         f"{plural(small.count, 'copy', 'copies')} of less than {units.size(small.below_bytes)}",
         (
             f"{p.copies.count:,} in {place}: {spread(p.copies)}, median {units.size(p.bytes_median)}"

@@ -9,8 +9,8 @@ How it is computed
     operator, a compiled region or Python, or between the launch call's return and the kernel's start (up to a
     millisecond). Pauses, in which the host did something else, are another part, and so are first use and the
     allocator. It fires when the verdict is overhead-bound, or when this is a quarter of the
-    window and the device is not the bottleneck: less is worth tuning, but does not hold the run back. "Up to" is all
-    of that idle time: the device's own work stays.
+    window and the device is not the bottleneck: less is worth tuning, but does not hold the run back. "Up to" is that
+    idle time, less what a finding with a remedy of its own claims of it (an optimizer's loop, many small copies).
 
 What to try
     Make fewer, larger launches. Shapes that repeat (inference, decode, a training step):
@@ -28,12 +28,13 @@ When it is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from analyzer import units
 from analyzer.analyses.compile import Compile
 from analyzer.analyses.kernels import Kernels
 from analyzer.analyses.launches import Launches
+from analyzer.analyses.optimizers import Optimizers
 from analyzer.analyses.pace import Pace
 from analyzer.analyses.traits import Traits
 from analyzer.analyses.wait_cost import WaitCost
@@ -44,7 +45,9 @@ from analyzer.findings import (
     bound,
     causes_of,
     finding,
+    gatherable_copies,
     named,
+    optimizer_loops,
     owners_of,
     part_of,
     share_of,
@@ -55,6 +58,10 @@ from analyzer.report.results import Results
 from analyzer.units import plural
 
 NAME = "overhead-bound"
+#: One launch in ten followed by a wait: the host never runs ahead, and nothing can be captured.
+WAITS = 0.1
+#: Launches of a fused optimizer's step, at most: a kernel for some dozens of tensors each.
+FUSED = 8
 
 
 def find(results: Results) -> Iterable[Finding]:
@@ -63,6 +70,7 @@ def find(results: Results) -> Iterable[Finding]:
     named_by_verdict = judged == "overhead-bound"
     if not named_by_verdict and (judged == "compute-bound" or share < HOLDS):
         return
+    theirs = list(_claimed(results))
     yield finding(
         results,
         NAME,
@@ -72,10 +80,20 @@ def find(results: Results) -> Iterable[Finding]:
             _pace(results),
             f"waits for: {named(owners_of(causes_of(results, HOST_WORK)))}",
             _place(results, ns),
+            *(f"{units.duration(mine)} of it is told under {name}, and not counted here" for name, mine in theirs),
         ),
         _advice(results),
-        ns,
+        max(0, ns - sum(mine for _, mine in theirs)),
     )
+
+
+def _claimed(results: Results) -> Iterator[tuple[str, int]]:
+    """Findings that claim part of the same idle time with a remedy of their own, and how much."""
+    if loops := sum(o.idle_ns for o in optimizer_loops(results)):
+        yield "optimizer-loop", loops
+    small = gatherable_copies(results)
+    if small is not None and small.dispatch_ns:
+        yield "many-small-copies", small.dispatch_ns
 
 
 def _place(results: Results, up_to: int) -> str | None:
@@ -99,6 +117,12 @@ def _pace(results: Results) -> str | None:
 
 def _advice(results: Results) -> str:
     traits = results[Traits].traits
+    waits, launches = results[WaitCost].wait_cost.followed, results[Launches].launches.count
+    if waits >= WAITS * launches:
+        return (
+            f"First stop waiting for the device ({plural(waits, 'wait')}, {plural(launches, 'launch', 'launches')}): "
+            "nothing is launched ahead while the host waits. Then launch less: larger pieces, torch.compile."
+        )
     if results[Launches].launches.graph_launches:
         return (
             "Part of the run already replays graphs: bring the rest (listed above) into the graph, or prepare "
@@ -110,9 +134,12 @@ def _advice(results: Results) -> str:
             "a CUDA graph (static shapes; inputs are copied in), or raise the batch."
         )
     if traits.training:
+        # A fused optimizer launches a kernel or two for many tensors.
+        several = any(o.launches_median > FUSED for o in results[Optimizers].optimizers if ".step#" in o.name)
+        fused = " use the optimizer's fused=True," if several else ""
         return (
-            "torch.compile the model to fuse point-wise chains, use the optimizer's fused=True, and raise the "
-            'batch; with static shapes mode="reduce-overhead" replays CUDA graphs for forward and backward.'
+            f"torch.compile the model to fuse point-wise chains,{fused} and raise the batch; with static shapes "
+            'mode="reduce-overhead" replays CUDA graphs for forward and backward.'
         )
     if share_of(results, results[WaitCost].wait_cost.idle_ns) >= SEEN and traits.reads_values:
         return (

@@ -28,7 +28,7 @@ from collections.abc import Iterable
 from analyzer import units
 from analyzer.analyses.launches import Launches
 from analyzer.analyses.small_kernels import SmallKernels
-from analyzer.findings import HOLDS, LAUNCH_PATH, causes_of, finding, grade, named, share_of
+from analyzer.findings import HOLDS, LAUNCH_PATH, causes_of, finding, grade, named, optimizer_loops, share_of
 from analyzer.report.findings import Finding, Severity
 from analyzer.report.results import Results
 
@@ -43,6 +43,7 @@ def find(results: Results) -> Iterable[Finding]:
         return
     if share_of(results, sum(cause.gaps_ns for cause in causes_of(results, LAUNCH_PATH))) < HOLDS:
         return
+    loops = optimizer_loops(results)
     counted = ", ".join(f"{o.count:,} {o.name}" for o in small.operators[:4])
     yield finding(
         results,
@@ -54,7 +55,7 @@ def find(results: Results) -> Iterable[Finding]:
             f"{units.duration(small.launch_call_ns_median)}; by operator: {counted}",
             f"device time by kind: {named((kind.kind, kind.ns) for kind in small.kinds)}",
         ),
-        "torch.compile joins point-wise chains into one kernel; for the optimizer fused=True; a CUDA graph where "
-        "they cannot be joined.",
+        "torch.compile joins point-wise chains into one kernel; "
+        f"{'for the optimizer fused=True; ' if loops else ''}a CUDA graph where they cannot be joined.",
         small.idle_ns,
     )

@@ -39,6 +39,7 @@ def find(chains: Chains) -> pl.DataFrame:
     """Rows of SCHEMA, the latest first."""
     host, device, names = chains.host, chains.device.frame, chains.trace.names
     waits = host.is_call & names.str.contains(vocabulary.STREAM_WAIT).to_numpy()[host.name]
+    known = host.is_call & names.str.contains(vocabulary.HAS_STREAM_WAIT).to_numpy()[host.name]
     # Kernels, and what moves in the device's own memory, need its processors; other copies a link, by direction.
     linking = (pl.col("cat") == int(Cat.MEMCPY)) & ~names.str.contains(_INSIDE).gather(device["name"])
     device = device.with_columns(needs=pl.when(linking).then("name").otherwise(-1))
@@ -53,6 +54,8 @@ def find(chains: Chains) -> pl.DataFrame:
     )
     if not work.height or device["stream"].n_unique() < 2:
         return pl.DataFrame(schema=SCHEMA)
+    # Elsewhere nobody knows how one stream is told to wait for another.
+    work = work.filter(pl.Series(known[work["launch"].to_numpy()]))
     launch, previous = work["launch"].to_numpy(), work["by"].to_numpy()
     queued = pl.Series(host.end[launch] <= work["stream_frontier"].to_numpy())
     told = pl.Series(_told(host, launch, previous, waits))

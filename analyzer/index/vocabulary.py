@@ -149,6 +149,8 @@ SYNCHRONOUS_COPY = (
 )
 #: A call that makes one stream wait for another's event.
 STREAM_WAIT = r"(?i)^(?:cuda|cu|hip|musa)StreamWait(?:Event|Value)"
+#: Calls of the runtimes that have such a call.
+HAS_STREAM_WAIT = r"^(?:cuda|cu|hip|musa)[A-Z]"
 #: Functions that the autograd engine runs, each at the top of one of its threads.
 ENGINE = r"^autograd::engine::"
 #: Frames that wait for the autograd engine: what it does is done for whoever called them.

@@ -84,7 +84,8 @@ def test_small_copies_are_counted_by_place_less_those_that_something_explains(co
     assert [(p["path"], p["copies"]["count"], p["bytes_median"]) for p in small["places"]] == [
         (["a"], 3, 1024), (["b"], 1, 2048),
     ]  # fmt: skip
-    assert small["waited_us"] == 4 * 4  # the device is idle in each launch call
+    # The gaps [9, 28], [30, 48] and [51, 68] from one to the next, and the launch call of the first.
+    assert (small["waited_us"], small["dispatch_us"]) == (19 + 18 + 17 + 4, 19 + 18 + 17)
 
 
 # -- exposure -----------------------------------------------------------------------------------------------

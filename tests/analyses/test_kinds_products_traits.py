@@ -30,7 +30,7 @@ def test_products_that_run_side_by_side_fill_each_moment_once(contract):
     (product,) = contract(micro)["products"]
     assert product == {
         "precision": "fp32", "tensor_cores": False, "could_use_tensor_cores": True, "events": 2, "device_us": 50,
-        "kernels": [SGEMM],
+        "tensor_core_format": "tf32", "kernels": [SGEMM],
     }  # fmt: skip
 
 

@@ -212,12 +212,12 @@ def pageable_copy() -> Case:
 
 @case
 def many_small_copies() -> Case:
-    """Fifty copies of 1 µs; the device waits out each launch call of 4 µs."""
+    """Fifty copies of 1 µs with 49 gaps of 9 µs between them, and the first one's launch call of 4 µs."""
     events = []
     for i in range(50):
         copy = memcpy("DtoD (Device -> Device)", 10 * i + 8, 1, i + 1, size=1024)
         events += dispatched("aten::copy_", 10 * i, 10, i + 1, 3, copy)
-    return Case(events, "warning", 250, ("50 copies", "median 1.00 KiB"))
+    return Case(events, "error", 495, ("50 copies", "median 1.00 KiB"))
 
 
 @case
@@ -418,3 +418,108 @@ def host_interference() -> Case:
         events += dispatched("aten::add", t, 10, i + 1, 2, kernel(POINTWISE, t + 8, 2, i + 1))
         t += 5000 * (1, 2, 1, 3)[i % 4]
     return Case(events, "error", 139_840, ("kept from running 16 times, 140 ms in all", "multiples of the 5 ms"))
+
+
+@case
+def optimizer_loop() -> Case:
+    """Forty updates of 10 µs each with a kernel of 1 µs: 39 gaps of 9 µs end with one of them."""
+    events = [annotation("Optimizer.step#SGD.step", 0, 400)]
+    for i in range(40):
+        events += dispatched("aten::add_", 10 * i, 10, i + 1, 3, kernel(POINTWISE, 10 * i + 8, 1, i + 1))
+    return Case(
+        events, "error", 351, ("SGD.step updates one parameter at a time: 40 launches", "40 add_", "fused=True")
+    )
+
+
+@case
+def stream_contention() -> Case:
+    """Seven products of 100 µs, all queued by 40; the sixth starts 300 µs late, behind a copy of another stream."""
+    events = []
+    for i in range(7):
+        at = 10 + 100 * i + (300 if i >= 5 else 0)
+        events += dispatched("aten::mm", 5 * i, 5, i + 1, 0, kernel(GEMM, at, 100, i + 1))
+    copy = memcpy("DtoD (Device -> Device)", 500, 310, 50, stream=20, size=1 << 30)
+    events += dispatched("aten::copy_", 40, 5, 50, 0, copy)
+    says = ("1 queued launch starts late", "behind Memcpy DtoD (Device -> Device)", "300 µs late")
+    return Case(events, "warning", 300, says)
+
+
+CAST = (
+    "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::"
+    "{lambda()#3}::operator()() const::{lambda()#7}::operator()() const::{lambda(float)#1}, std::array<char*, 2ul>, 4, "
+    "at::native::memory::LoadWithCast<1>, at::native::memory::StoreWithCast<1> >"
+)
+NARROW = (
+    "void at::native::vectorized_elementwise_kernel<8, at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)"
+    "::{lambda(float)#1}, std::array<char*, 2ul> >"
+)
+
+
+def converted(ts: float, corr: int, work: Event) -> list[Event]:
+    """`.to(...)`: 10 µs of host time."""
+    return [
+        op("aten::to", ts, 10),
+        op("aten::_to_copy", ts + 1, 8),
+        *dispatched("aten::copy_", ts + 2, 6, corr, 1, work),
+    ]
+
+
+@case
+def dtype_round_trip() -> Case:
+    """A product of 60 µs, 20 to fp32, 10 of relu, 10 back to bf16: 30 µs of conversions."""
+    events = dispatched("aten::mm", 0, 10, 1, 2, kernel(GEMM, 10, 60, 1))
+    events += converted(10, 2, kernel(CAST, 70, 20, 2))
+    events += dispatched("aten::relu", 20, 10, 3, 2, kernel(POINTWISE, 90, 10, 3))
+    events += converted(30, 4, kernel(NARROW, 100, 10, 4))
+    return Case(events, "warning", 30, ("1 tensor", "bf16 > fp32 > bf16", "Leave the tensors in bf16"))
+
+
+@case
+def layout_conversions() -> Case:
+    """Of a convolution's 100 µs on the device, 10 convert its input and 10 its output."""
+    events = [op("aten::conv2d", 0, 40), op("aten::cudnn_convolution", 1, 38)]
+    for i, (name, at, dur) in enumerate(
+        (("nchwToNhwcKernel<__half>", 10, 10), ("sm80_xmma_fprop_implicit_gemm", 20, 80), ("nhwcToNchwKernel", 100, 10))
+    ):
+        events += [launch("cudaLaunchKernel", 2 + 2 * i, 2, i + 1), kernel(name, at, dur, i + 1)]
+    return Case(events, "warning", 20, ("1 convolution", "2 times", "channels_last"))
+
+
+def attended(types: list[str], dims: list[Any], backend: str, name: str) -> list[Event]:
+    """One call of scaled_dot_product_attention with recorded inputs, 100 µs on the device."""
+    call_ = op("aten::scaled_dot_product_attention", 0, 20)
+    call_["args"] = {"Input type": types, "Input Dims": dims, "Concrete Inputs": ["", "", "", "", "0.", "False"]}
+    return [call_, *dispatched(backend, 1, 18, 1, 2, kernel(name, 10, 100, 1))]
+
+
+@case
+def sdpa_fast_backend_excluded() -> Case:
+    """fp32 inputs: the efficient kernel takes 100 of 110 µs."""
+    types, dims = ["float", "float", "float", "", "Scalar", "Scalar"], [[4, 16, 2048, 64]] * 3 + [[], [], []]
+    efficient = "aten::_scaled_dot_product_efficient_attention"
+    events = attended(types, dims, efficient, "fmha_cutlassF_f32_aligned_64x64_rf_sm80(Kernel<float>)")
+    return Case(events, "warning", None, ("1 call ran efficient", "inputs are fp32", "bf16 or fp16"))
+
+
+@case
+def no_tensor_cores() -> Case:
+    """80 µs of fp32 on a Volta: its tensor cores take fp16, eight times as fast."""
+    events = dispatched("aten::mm", 0, 10, 1, 2, kernel("volta_sgemm_128x64_nn", 10, 80, 1))
+    volta = {"deviceProperties": [{"id": 0, "name": "Tesla V100-SXM2-16GB", "computeMajor": 7, "computeMinor": 0}]}
+    return Case(events, "warning", 70, ("volta_sgemm_128x64_nn", "GradScaler"), volta)
+
+
+def reduced(ts: float, dur: float, corr: int, elements: int) -> Event:
+    """The kernel of an all-reduce of fp32 numbers, as NCCL's is recorded."""
+    event = kernel(ALLREDUCE, ts, dur, corr)
+    event["args"] |= {"Collective name": "allreduce", "dtype": "Float", "In msg nelems": elements}
+    return event
+
+
+@case
+def unbucketed_collectives() -> Case:
+    """Fifty all-reduces of 4 KiB: 10 µs each with nothing beside it, and 49 gaps of 10 µs that end with one."""
+    events = []
+    for i in range(50):
+        events += dispatched("c10d::allreduce_", 20 * i, 10, i + 1, 3, reduced(20 * i + 10, 10, i + 1, 1024))
+    return Case(events, "warning", 990, ("50 collectives", "allreduce", "4.00 KiB"))

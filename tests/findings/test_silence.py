@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from tests.findings.cases import ALLREDUCE, GEMM, MATH, POINTWISE, attention, dispatched
+from tests.findings.cases import (
+    ALLREDUCE,
+    CASES,
+    CAST,
+    GEMM,
+    MATH,
+    NARROW,
+    POINTWISE,
+    attended,
+    attention,
+    dispatched,
+    reduced,
+)
 from tests.micro import annotation, call, frame, kernel, launch, memcpy, op, step
 
 
@@ -195,3 +207,215 @@ def test_a_pause_that_does_not_come_back_is_a_note(report):
     found = fired(report, events)
     assert found["host-pause"].severity.value == "note"
     assert found["overhead-bound"].severity.value == "error"
+
+
+# -- optimizers ----------------------------------------------------------------------------------------------------
+
+
+def optimizer_step(launched: list[tuple[str, str | None]], kind: str = POINTWISE):
+    """A step of 10 µs a launch. launched: (operator, operator around it or None) of each."""
+    events = [annotation("Optimizer.step#AdamW.step", 0, 10 * len(launched))]
+    for i, (name, outer) in enumerate(launched):
+        if outer:
+            events.append(op(outer, 10 * i, 10))
+        events += dispatched(name, 10 * i + 1, 8, i + 1, 2, kernel(kind, 10 * i + 8, 1, i + 1))
+    return events
+
+
+def test_an_optimizer_that_takes_lists_of_tensors_is_no_loop(report):
+    assert "optimizer-loop" not in fired(report, optimizer_step([("aten::add_", "aten::_foreach_add_")] * 40))
+    assert "optimizer-loop" not in fired(report, optimizer_step([("aten::_fused_adamw_", None)] * 40))
+    library = "void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float> >(int)"
+    assert "optimizer-loop" not in fired(report, optimizer_step([("step", None)] * 40, kind=library))
+
+
+def test_a_few_launches_of_an_optimizer_are_no_loop(report):
+    """31 launches; and 40 of ten different operators, of which none comes eight times."""
+    assert "optimizer-loop" not in fired(report, optimizer_step([("aten::add_", None)] * 31))
+    several = [(f"aten::op{i % 10}", None) for i in range(40)]
+    assert "optimizer-loop" not in fired(report, optimizer_step(several))
+    assert "optimizer-loop" in fired(report, optimizer_step([("aten::add_", None)] * 32))
+
+
+def test_the_gain_of_an_optimizers_loop_is_not_counted_twice(report):
+    """A step of 400 µs, 351 of them the loop's, and 36 more that the dispatch of other work leaves."""
+    events = CASES["optimizer-loop"]().events
+    for i in range(4):
+        events += dispatched("aten::mm", 400 + 10 * i, 10, 90 + i, 3, kernel(GEMM, 408 + 10 * i, 1, 90 + i))
+    found = fired(report, events)
+    dispatch = 8_000 + 351_000 + 4 * 9_000 + 1_000  # with lead-in and tail-out
+    assert found["optimizer-loop"].up_to_ns == 351_000
+    assert found["overhead-bound"].up_to_ns == dispatch - 351_000
+    assert "351 µs of it is told under optimizer-loop" in "\n".join(found["overhead-bound"].evidence)
+
+
+# -- conversions ---------------------------------------------------------------------------------------------------
+
+
+def round_trip(between: list[tuple[str, str]], *, sizes=(None, None), around: str | None = None, tid=1):
+    """A product of 60 µs, a cast of 20, work of 10 each between, 10 back. sizes: recorded dims of both."""
+    events = dispatched("aten::mm", 0, 10, 1, 2, kernel(GEMM, 10, 60, 1))
+    steps = [("aten::to", CAST, 20), *((name, kind, 10) for name, kind in between), ("aten::to", NARROW, 10)]
+    host, device = 10, 70
+    for i, (name, kind, dur) in enumerate(steps):
+        work = kernel(kind, device, dur, i + 2)
+        inner = dispatched("aten::copy_" if name == "aten::to" else name, host + 1, 8, i + 2, 2, work)
+        if name == "aten::to":
+            size = sizes[0 if i == 0 else 1]
+            if size:
+                inner[0]["args"] = {"Input Dims": [size, size], "Input type": ["", ""]}
+            inner = [op("aten::to", host, 10), *inner]
+        if around:
+            inner = [op(around, host, 10), *inner]
+        events += [{**e, "tid": tid} if e["pid"] == 100 else e for e in inner]
+        host, device = host + 10, device + dur
+    return events
+
+
+RELU = ("aten::relu", POINTWISE)
+
+
+def test_a_round_trip_is_two_conversions_with_hardly_anything_between_them(report):
+    assert fired(report, round_trip([]))["dtype-round-trip"].up_to_ns == 30_000
+    assert "dtype-round-trip" in fired(report, round_trip([RELU, RELU]))
+    assert "dtype-round-trip" not in fired(report, round_trip([RELU] * 3))
+    # A norm in fp32 was meant.
+    reduction = ("aten::mean", "void at::native::reduce_kernel<512, 1, MeanOps<float> >(int)")
+    assert "dtype-round-trip" not in fired(report, round_trip([reduction]))
+
+
+def test_conversions_that_somebody_else_asked_for_are_no_round_trip(report):
+    """Autocast's casts lie in an operator; backward's in a function of the autograd engine."""
+    assert "dtype-round-trip" not in fired(report, round_trip([RELU], around="aten::linear"))
+    assert "dtype-round-trip" not in fired(report, round_trip([RELU], around="ToCopyBackward0"))
+
+
+def test_conversions_of_two_tensors_are_no_round_trip(report):
+    assert "dtype-round-trip" in fired(report, round_trip([RELU], sizes=([8, 16], [8, 16])))
+    assert "dtype-round-trip" not in fired(report, round_trip([RELU], sizes=([8, 16], [8, 1])))
+
+
+def test_a_layout_kernel_outside_a_convolution_is_no_conversion_of_its(report):
+    events = dispatched("aten::contiguous", 0, 10, 1, 2, kernel("nchwToNhwcKernel", 10, 50, 1))
+    events += dispatched("aten::cudnn_convolution", 10, 10, 2, 2, kernel("implicit_convolve_sgemm", 60, 50, 2))
+    assert "layout-conversions" not in fired(report, events)
+
+
+def test_conversions_of_a_run_that_waits_for_its_host_win_nothing(report):
+    events = CASES["layout-conversions"]().events
+    for i in range(20):
+        events += dispatched("aten::add", 40 + 100 * i, 100, 10 + i, 90, kernel(POINTWISE, 140 + 100 * i, 1, 10 + i))
+    assert "layout-conversions" not in fired(report, events)
+
+
+# -- attention -----------------------------------------------------------------------------------------------------
+
+EFFICIENT = "aten::_scaled_dot_product_efficient_attention"
+HALVES = ["c10::BFloat16"] * 3 + ["", "Scalar", "Scalar"]
+
+
+def test_a_backend_that_was_chosen_on_purpose_is_not_excluded(report):
+    dims = [[4, 16, 2048, 64]] * 3 + [[], [], []]
+    assert "sdpa-fast-backend-excluded" not in fired(report, attended(HALVES, dims, EFFICIENT, "fmha_cutlassF_bf16"))
+    flash = "aten::_scaled_dot_product_flash_attention"
+    fp32 = ["float"] * 3 + ["", "Scalar", "Scalar"]
+    assert "sdpa-fast-backend-excluded" not in fired(report, attended(fp32, dims, flash, "flash_fwd_kernel"))
+
+
+def test_a_mask_or_a_large_head_excludes_flash_as_a_note(report):
+    dims = [[4, 16, 2048, 64]] * 3
+    types = [*HALVES[:3], "bool", "Scalar", "Scalar"]
+    masked = attended(types, [*dims, [2048, 2048], [], []], EFFICIENT, "fmha_cutlassF")
+    found = fired(report, masked)["sdpa-fast-backend-excluded"]
+    assert found.severity.value == "note"
+    assert "mask tensor" in found.evidence[0]
+    assert "is_causal" in found.advice
+    large = attended(HALVES, [[4, 16, 2048, 320]] * 3 + [[], [], []], EFFICIENT, "fmha_cutlassF_bf16")
+    assert "heads of 320" in fired(report, large)["sdpa-fast-backend-excluded"].evidence[0]
+    fits = attended(HALVES, [[4, 16, 2048, 256]] * 3 + [[], [], []], EFFICIENT, "fmha_cutlassF_bf16")
+    assert "sdpa-fast-backend-excluded" not in fired(report, fits)
+    sizes = [[4, 16, 2048, 192]] * 2 + [[4, 16, 2048, 128], [], [], []]
+    uneven = attended(HALVES, sizes, EFFICIENT, "fmha_cutlassF_bf16")
+    assert "value heads of 128" in fired(report, uneven)["sdpa-fast-backend-excluded"].evidence[0]
+
+
+# -- products, streams, collectives ------------------------------------------------------------------------------
+
+
+def device(major: int, name: str = "GPU"):
+    return {"deviceProperties": [{"id": 0, "name": name, "computeMajor": major, "computeMinor": 0}]}
+
+
+def product(name: str):
+    return dispatched("aten::mm", 0, 10, 1, 2, kernel(name, 10, 80, 1))
+
+
+def test_tensor_cores_are_missed_only_where_there_are_some_for_the_format(report):
+    sgemm, hgemm = product("volta_sgemm_128x64_nn"), product("volta_hgemm_128x128_nn")
+    assert "no-tensor-cores" not in fired(report, sgemm, **device(6))
+    assert "no-tensor-cores" not in fired(report, sgemm, **device(7, "NVIDIA GeForce GTX 1660"))
+    assert "multiples of 8" in fired(report, hgemm, **device(7))["no-tensor-cores"].advice
+    assert "no-tensor-cores" not in fired(report, product("volta_h884gemm_128x128_ldg8_nn"), **device(7))
+    # From Ampere on fp32 is another finding's; vectors are bound by memory.
+    assert "no-tensor-cores" not in fired(report, sgemm, **device(8))
+    vector = product("void gemv2T_kernel_val<int, int, __half, __half, float, 128>")
+    assert "no-tensor-cores" not in fired(report, vector, **device(8))
+
+
+def test_a_stream_that_was_told_to_wait_does_not_contend(report):
+    events = CASES["stream-contention"]().events
+    assert "stream-contention" not in fired(report, [*events, call("cudaStreamWaitEvent", 24.2, 0.5)])
+    # Elsewhere nobody knows how a stream is told to wait.
+    others = [{**e, "name": "runModel"} if e["name"].startswith("cuda") else e for e in events]
+    assert "stream-contention" not in fired(report, others)
+
+
+def test_small_collectives_behind_compute_cost_nothing(report):
+    events = CASES["unbucketed-collectives"]().events
+    events += dispatched("aten::mm", 0, 1, 99, 0, kernel(GEMM, 1, 1010, 99, stream=20))
+    assert "unbucketed-collectives" not in fired(report, events)
+
+
+def test_few_or_large_collectives_are_no_lack_of_buckets(report):
+    events = []
+    for i in range(50):
+        events += dispatched("c10d::allreduce_", 20 * i, 10, i + 1, 3, reduced(20 * i + 10, 10, i + 1, 1 << 18))
+    assert "unbucketed-collectives" not in fired(report, events)
+    few = [e for e in CASES["unbucketed-collectives"]().events if (e.get("args") or {}).get("correlation", 1) < 50]
+    assert "unbucketed-collectives" not in fired(report, few)
+
+
+# -- waits -------------------------------------------------------------------------------------------------------
+
+
+def read_back(count: int, *, inside: bool):
+    """Operators of 100 µs with a kernel of 1, and after each a wait of 2 µs for nothing."""
+    events = []
+    for i in range(count):
+        t = 100 * i
+        events += dispatched("aten::add", t, 90, i + 1, 80, kernel(POINTWISE, t + 85, 1, i + 1))
+        if inside:
+            events.append(op("aten::item", t + 92, 4))
+        events.append(call("cudaStreamSynchronize", t + 93, 0.9))
+    return [*events, *dispatched("aten::add", 100 * count, 90, 99, 80, kernel(POINTWISE, 100 * count + 85, 1, 99))]
+
+
+def test_a_value_that_is_read_back_in_every_step_is_noted_however_short_the_wait(report):
+    found = fired(report, read_back(5, inside=True))["blocking-sync"]
+    assert found.severity.value == "note"
+    assert found.up_to_ns is None
+    assert "5 waits" in found.title
+    assert "short" in found.title
+
+
+def test_a_short_wait_now_and_then_or_of_no_operator_is_none(report):
+    assert "blocking-sync" not in fired(report, read_back(2, inside=True))
+    assert "blocking-sync" not in fired(report, read_back(5, inside=False))
+
+
+def test_an_input_that_earlier_work_hides_is_not_exposed(report):
+    """A product of 100 µs that was launched before the window runs beside the copy of 50."""
+    copy = memcpy("HtoD (Pinned -> Device)", 10, 50, 1, stream=20)
+    events = [kernel(GEMM, 0, 100), *dispatched("aten::copy_", 1, 5, 1, 0, copy)]
+    events += dispatched("aten::mm", 8, 5, 2, 0, kernel(GEMM, 100, 100, 2))
+    assert "exposed-copy" not in fired(report, events)
