@@ -10,7 +10,7 @@ import polars as pl
 from analyzer import units
 from analyzer.index.activity import Cause, CauseKey
 from analyzer.index.build import Chains
-from analyzer.report.blocks import Block, cells, table
+from analyzer.report.blocks import Block, Table, cells, table
 from analyzer.report.columns import Count, MeanNs, Name, Ns, Row, Share, Text, Unit, column
 from analyzer.report.results import Result
 
@@ -129,7 +129,10 @@ class Gaps(Result, frozen=True, kw_only=True):
             "median_ns",
             "max_ns",
         )
-        yield table(
+        yield self._longest()
+
+    def _longest(self) -> Table:
+        return table(
             "Longest gaps",
             Gap,
             sorted([*self.gaps.longest, *self.gaps.edges], key=lambda g: -g.duration_ns)[:SHOWN],
@@ -139,6 +142,9 @@ class Gaps(Result, frozen=True, kw_only=True):
             cells("host was in", Unit.NAME, lambda g: g.stack[-1] if g.stack else ""),
             "after",
         )
+
+    def first(self) -> Table | None:
+        return self._longest() if self.gaps.by_cause else None
 
 
 def _inside(total: CauseTotal) -> int:

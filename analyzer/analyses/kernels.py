@@ -13,7 +13,7 @@ from analyzer.index.build import Chains
 from analyzer.index.intervals import spread
 from analyzer.index.kernel_names import Decoded, decode
 from analyzer.index.occupancy import theoretical
-from analyzer.report.blocks import Block, cells, table
+from analyzer.report.blocks import Block, Table, cells, table
 from analyzer.report.columns import Bytes, Count, MeanNs, Name, Ns, Row, Share, Text, Unit, column
 from analyzer.report.results import Result
 
@@ -78,6 +78,10 @@ class Kernels(Result, frozen=True, kw_only=True):
                 cells("occ.", Unit.SHARE, _occupancy),
                 note="occ.: theoretical occupancy, from registers, shared memory and block; low is often by design",
             )
+
+    def first(self) -> Table | None:
+        shown = "name", "kind", "calls", "total_ns", "share", "median_ns", "max_ns"
+        return table("Kernels, copies and fills", Kernel, self.kernels, *shown) if self.kernels else None
 
 
 def _occupancy(k: Kernel) -> float | str:

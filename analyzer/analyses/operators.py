@@ -13,7 +13,7 @@ from analyzer.events.schema import Cat
 from analyzer.index import exposure
 from analyzer.index.build import Chains
 from analyzer.index.intervals import spread
-from analyzer.report.blocks import Block, cells, table
+from analyzer.report.blocks import Block, Table, cells, table
 from analyzer.report.columns import Count, MeanNs, Name, Ns, Ratio, Row, Unit, column
 from analyzer.report.results import Result
 
@@ -75,6 +75,10 @@ class Operators(Result, frozen=True, kw_only=True):
             "self_device_ns",
             note=f"{units.duration(waits)} of blocking waits are not counted as tax" if waits else None,
         )
+
+    def first(self) -> Table | None:
+        shown = "name", "calls", "self_tax_ns", "self_tax_median_ns", "self_tax_max_ns", "self_device_ns"
+        return table("CPU tax by operator", Operator, self.operators, *shown) if self.operators else None
 
 
 def analyze(chains: Chains) -> Operators:

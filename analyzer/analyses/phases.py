@@ -14,7 +14,7 @@ from analyzer.index.activity import Cause
 from analyzer.index.bound import Bound, Verdict
 from analyzer.index.build import Chains
 from analyzer.index.phases import CUT, How, Phases, phases
-from analyzer.report.blocks import Block, Note, cells, table
+from analyzer.report.blocks import Block, Note, Table, cells, table
 from analyzer.report.columns import Count, MeanCount, MeanNs, Name, Ns, Row, Share, Text, Unit, column
 from analyzer.report.results import Result
 
@@ -101,8 +101,6 @@ class PhasesResult(Result, frozen=True, kw_only=True):
             if self.steps_found.share is not None:
                 yield Note(self.steps_found.reason)
             return
-        if len(self.phases) == 1 and self.steps_found.by == How.PROFILER.value:
-            return  # the steps' own table says it
         yield table(
             "Phases",
             Phase,
@@ -118,6 +116,13 @@ class PhasesResult(Result, frozen=True, kw_only=True):
             cells("verdict", Unit.TEXT, lambda p: p.verdict or "no device work"),
             note=self.steps_found.reason,
         )
+
+    def first(self) -> Table | None:
+        if not self.phases:
+            return None
+        verdict = cells("verdict", Unit.TEXT, lambda p: p.verdict or "no device work")
+        shown = "name", "calls", "wall_ns_median", "wall_ns_p95", "device_busy_ns_median", "launches_median"
+        return table("Steps" if len(self.phases) == 1 else "Phases", Phase, self.phases, *shown, verdict)
 
 
 def analyze(chains: Chains) -> PhasesResult:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
+import polars as pl
+
 from analyzer import units
+from analyzer.index import parts
 from analyzer.index.bound import Bound
 from analyzer.index.build import Chains
 from analyzer.index.parts import PartKey
-from analyzer.report.blocks import Block, cells, table
-from analyzer.report.columns import Count, Ns, Row, Share, Text, Unit, column
+from analyzer.report.blocks import Block, Table, cells, table
+from analyzer.report.columns import Count, Name, Ns, Row, Share, Text, Unit, column
 from analyzer.report.results import Result
 
 ORDER = 0
@@ -33,6 +36,10 @@ class Part(Row, frozen=True, kw_only=True):
     part: Annotated[PartKey, column("", "what the device did, or waited for")]
     ns: Annotated[Ns, column("time", "of the window, the mean of all devices", bar=True)]
     share: Annotated[Share, column("of window", "of the window")]
+    mostly_in: Annotated[
+        Name | None,
+        column("mostly in", "kernel, operator, annotation or frame with most of it; null: nothing says", blank=True),
+    ]
 
 
 class Judgement(Row, frozen=True, kw_only=True):
@@ -83,15 +90,19 @@ class Verdict(Result, frozen=True, kw_only=True):
 
     def blocks(self) -> Iterator[Block]:
         """How the verdict came about: each part of the window."""
-        if parts := [p for p in self.verdict.parts if p.ns]:
+        if spent := [p for p in self.verdict.parts if p.ns]:
             part = cells("part", Unit.TEXT, lambda p: p.part.replace("_", " "))
-            yield table("Where the window went", Part, parts, part, "ns", "share")
+            yield table("Where the window went", Part, spent, part, "ns", "share", "mostly_in")
+
+    def first(self) -> Table | None:
+        return next((block for block in self.blocks() if isinstance(block, Table)), None)
 
 
 def analyze(chains: Chains) -> Verdict:
     found, window = chains.verdict, chains.window
     linked, events = int(chains.device.frame["launch"].is_not_null().sum()), chains.device.frame.height
     total = sum(found.parts.values())
+    mostly = _mostly(chains)
     return Verdict(
         window=Window(
             start_ns=window.start if window else None,
@@ -102,7 +113,7 @@ def analyze(chains: Chains) -> Verdict:
             bound=found.bound,
             reason=found.reason,
             parts=tuple(
-                Part(part=part, ns=ns, share=ns / total if total else 0.0)
+                Part(part=part, ns=ns, share=ns / total if total else 0.0, mostly_in=mostly.get(part))
                 for part, ns in sorted(found.parts.items(), key=lambda x: -x[1])
             ),
         ),
@@ -116,3 +127,22 @@ def analyze(chains: Chains) -> Verdict:
             idle_reliable=not chains.launching.lost.any() if events else None,
         ),
     )
+
+
+def _mostly(chains: Chains) -> dict[str, str]:
+    """By part of the window what has most of it: of busy time a kernel or copy, of idle time whom the device waited
+    for."""
+    pieces, work = chains.idle.pieces, chains.account.work
+    idle = pieces.select(part=parts.of_pieces(pieces), name="owner", ns="ns")
+    busy = work.select(part=parts.kind_of_work(work), name="name", ns=pl.col("end") - pl.col("ts"))
+    most = (
+        pl.concat([idle, busy], how="vertical_relaxed")
+        .filter(pl.col("name") >= 0)
+        .group_by("part", "name")
+        .agg(pl.col("ns").sum())
+        .sort(["ns", "name"], descending=[True, False])
+        .group_by("part", maintain_order=True)
+        .first()
+    )
+    names = chains.trace.text(most["name"])
+    return {parts.Part(part).key: name for part, name in zip(most["part"], names, strict=True) if name}

@@ -34,9 +34,19 @@ def report(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def with_options(
-        *, output: Path | None, force: bool, form: str | None, color: str, top: int, only: str | None, **others: Any
+        *,
+        output: Path | None,
+        force: bool,
+        form: str | None,
+        color: str,
+        top: int | None,
+        only: str | None,
+        whole: bool,
+        **others: Any,
     ) -> Any:
-        options = ReportOptions(output, force, form, color, top, _sections(only))
+        if whole and only is not None:
+            raise click.UsageError("--all shows every section, --only some: give one of them")
+        options = ReportOptions(output, force, form, color, top, ("all",) if whole else _sections(only))
         return command(options=options, **others)
 
     wrapped: Callable[..., Any] = with_options
@@ -46,10 +56,11 @@ def report(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--format", "form", type=click.Choice(formats()), help="Default: by the suffix of -o, else terminal."
         ),
+        click.option("--only", metavar="SECTION,..", help="Show these sections only; an unknown name lists them."),
+        click.option("--all", "whole", is_flag=True, help="Show every section, with the figures behind the figures."),
         click.option(
-            "--only", metavar="SECTION,..", help="Show these sections only, or all; an unknown name lists them."
+            "--top", type=click.IntRange(min=1), help="Rows a table shows; default: 10, in a first look what fits."
         ),
-        click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Rows a table shows."),
     ):
         wrapped = option(wrapped)
     return wrapped

@@ -76,7 +76,7 @@ class ReportOptions:
     force: bool
     form: str | None
     color: str
-    top: int
+    top: int | None
     only: tuple[str, ...] | None
 
     def to(self, *inputs: str | Path | None, default: str = "terminal") -> ReportDestination:

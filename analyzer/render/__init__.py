@@ -22,6 +22,8 @@ from analyzer.report.document import Report
 
 #: The name by which `--only` selects what is not a section.
 FINDINGS = "findings"
+#: Rows of a table where nobody asked for more.
+TOP = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +32,14 @@ class Options:
 
     width       cells of a line, where the format has lines.
     color       escape sequences for colour; ascii_only: for terminals without UTF-8.
-    top         rows of a table.
-    only        sections by key, "all" for all; None: those that are not of detail.
+    top         rows of a table; None: TOP, or as many as a first look has room for.
+    only        sections by key, "all" for all; None: the first look, or those that are not of detail.
     """
 
     width: int = 110
     color: bool = False
     ascii_only: bool = False
-    top: int = 10
+    top: int | None = None
     only: tuple[str, ...] | None = None
 
 

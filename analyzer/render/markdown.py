@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from analyzer import units
-from analyzer.render import Options, chosen
+from analyzer.render import TOP, Options, chosen
 from analyzer.report import values
 from analyzer.report.blocks import Block, Metric, Note, Section, Strip, Table
 from analyzer.report.columns import Unit
@@ -42,7 +42,7 @@ def render(report: Report, options: Options) -> bytes:
                 f"- **{f.severity.value}: {escape(f.name)}** {escape(f.title)}{gain}{evidence}\n  - {escape(f.advice)}"
             )
     for section in sections:
-        parts += _section(section, options.top)
+        parts += _section(section, options.top or TOP)
     if head.trust:
         parts.append("**Trust:** " + "; ".join(escape(t) for t in head.trust))
     parts += [f"**{escape(w.code)}:** {escape(w.message)}" for w in report.warnings]

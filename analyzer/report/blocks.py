@@ -127,9 +127,11 @@ class Section:
     """A part of the report: a key for `--only`, and its blocks in the order in which they are shown.
 
     detail  shown only when asked for: the figures behind the figures.
+    first   what of it belongs to the first look.
     """
 
     key: str
     title: str
     blocks: tuple[Block, ...]
     detail: bool = False
+    first: Table | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, TypeVar
 
-from analyzer.report.blocks import Block, Section
+from analyzer.report.blocks import Block, Section, Table
 from analyzer.report.columns import Row
 
 
@@ -24,11 +24,15 @@ class Result(Row, frozen=True, kw_only=True):
         """What is shown, in this order; nothing where there is nothing to say."""
         return ()
 
+    def first(self) -> Table | None:
+        """What of it the first look shows."""
+        return None
+
     def section(self) -> Section | None:
         shown = tuple(self.blocks())
         if self.SECTION is None or not shown:
             return None
-        return Section(self.SECTION, self.TITLE, shown, self.DETAIL)
+        return Section(self.SECTION, self.TITLE, shown, self.DETAIL, self.first())
 
 
 R = TypeVar("R", bound=Result)

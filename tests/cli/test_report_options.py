@@ -27,6 +27,16 @@ def test_an_unknown_section_lists_those_there_are(tracecli, trace):
         assert section in err
 
 
+def test_all_shows_every_section_and_is_not_only_some(tracecli, trace):
+    whole, first = tracecli("analyze", trace, "--all")[1], tracecli("analyze", trace)[1]
+    for title in ("Runtime and driver calls", "Dispatch chains", "Gaps by length"):
+        assert title in whole
+        assert title not in first
+    code, _, err = tracecli("analyze", trace, "--all", "--only", "kernels")
+    assert code == 2
+    assert "--all" in err
+
+
 def test_only_all_shows_the_figures_behind_the_figures(tracecli, trace):
     assert "Runtime and driver calls" not in tracecli("analyze", trace)[1]
     assert "Runtime and driver calls" in tracecli("analyze", trace, "--only", "all")[1]

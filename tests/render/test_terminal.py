@@ -83,7 +83,7 @@ def test_no_line_is_wider_than_the_terminal(tmp_path, sample, width):
 def test_the_next_command_keeps_its_length():
     lines = plain(hard(), 60).splitlines()
     assert any(line.startswith("Next") for line in lines)
-    assert "tracecli analyze 'some folder/[/foo]\\x1b[31m.json' --only all" in "\n".join(lines)
+    assert "tracecli analyze 'some folder/[/foo]\\x1b[31m.json' --all" in "\n".join(lines)
 
 
 def test_columns_stand_under_their_titles(tmp_path):
