@@ -44,11 +44,11 @@ class Runs(Result, frozen=True, kw_only=True):
             yield from self._pair(*self.runs)
         else:
             yield self._variants()
-        causes = dict.fromkeys(name for run in self.runs for name in run.idle_by_cause_ns)
+        parts = dict.fromkeys(name for run in self.runs for name in run.parts_ns)
         yield from _grid(
-            "Idle time by cause",
-            "cause",
-            {name.replace("_", " "): [r.idle_by_cause_ns.get(name, 0.0) for r in self.runs] for name in causes},
+            "Where the window went",
+            "part",
+            {name.replace("_", " "): [r.parts_ns.get(name, 0.0) for r in self.runs] for name in parts},
             [r.name for r in self.runs],
         )
 
@@ -129,6 +129,9 @@ class Differences(Result, frozen=True, kw_only=True):
             for how in ("came", "went", "stayed"):
                 if names := getattr(difference, f"findings_{how}"):
                     yield Note(f"findings that {how}: {', '.join(names)}")
+            if _strangers(difference.kernels):
+                names = [difference.from_, difference.to]
+                yield from _grid("Device time by kind", "kind", _totals(self.differences, "kernels", "kind"), names)
             yield _changed("CPU tax by operator", difference.operators, difference)
             yield _changed("Device time by kernel", difference.kernels, difference)
         elif self.differences:
@@ -148,6 +151,15 @@ class Differences(Result, frozen=True, kw_only=True):
             )
         yield from _grid("Device time by kind", "kind", _totals(differences, "kernels", "kind"), names)
         yield from _grid("CPU tax by operator", "operator", _totals(differences, "operators", "name"), names)
+
+
+def _strangers(kernels: Sequence[ch.Change]) -> bool:
+    """Whether most device time of a run is in kernels that the other has not: other libraries, other names."""
+    for i in (0, 1):
+        whole = sum(c.ns_per_unit[i] for c in kernels)
+        if 2 * sum(c.ns_per_unit[i] for c in kernels if c.status in ("added", "removed")) > whole:
+            return True
+    return False
 
 
 def _mark_in(found: Sequence[set[str]]) -> Callable[[Any, int], Value]:
@@ -187,9 +199,12 @@ def _changed(title: str, rows: Sequence[ch.Change], difference: ch.Difference) -
 
 def _grid(title: str, what: str, rows: Mapping[str, Sequence[float]], names: Sequence[str]) -> Iterator[Table]:
     """Times of all runs, a row for each thing that took some, the largest first."""
-    ranked = sorted(rows.items(), key=lambda item: (-max(item[1]), item[0]))
+    ranked = sorted((r for r in rows.items() if any(r[1])), key=lambda item: (-max(item[1]), item[0]))
     if ranked:
         columns = _columns(names, Unit.NS, lambda row, i: row[1][i] or "")
+        if len(names) == 2:
+            moved = cells("difference", Unit.OWN, lambda row: Quantity(row[1][1] - row[1][0], Unit.NS, signed=True))
+            columns = [*columns, moved]
         yield Table(title, (cells(what, Unit.NAME, lambda row: row[0]), *columns), ranked)
 
 
@@ -215,7 +230,7 @@ def compare(reports: Sequence[Results], labels: Sequence[str]) -> Report:
         figures(one, units.path_text(label), unit, profiled=not plain)
         for one, label in zip(reports, labels, strict=True)
     ]
-    winner = best(runs)
+    winner = best(runs, profiled=not plain)
     base = runs[0]
     differences = tuple(
         ch.Difference(
@@ -230,7 +245,7 @@ def compare(reports: Sequence[Results], labels: Sequence[str]) -> Report:
     compared = Runs(
         unit=unit,
         rule=ch.RULE,
-        lesson=lesson(runs, unit.title if unit.kind != "trace" else "in all"),
+        lesson=lesson(runs, unit.title if unit.kind != "trace" else "in all", profiled=not plain),
         best=winner.name if winner else None,
         pace_from="unprofiled" if plain else "profiled",
         runs=tuple(runs),

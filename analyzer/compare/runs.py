@@ -31,6 +31,9 @@ from analyzer.report.results import Results
 #: An annotation is the unit where its calls hold at least this share of the steps' host time.
 MOST = 0.5
 
+#: Parts of the window in which the device worked for the run itself.
+BUSY = ("compute", "communication", "copies")
+
 
 class UnitOfWork(Row, frozen=True, kw_only=True):
     """What figures are divided by."""
@@ -63,6 +66,10 @@ class Run(Row, frozen=True, kw_only=True):
     cpu_ns_spread: Annotated[MeanNs, column("", "robust standard deviation of the host time over the units")]
     tax_ns: Annotated[MeanNs, column("CPU tax", "host time less blocking waits and the profiler's time")]
     device_ns: Annotated[MeanNs | None, column("device", "device time: the median; null: no device")]
+    device_pace_ns: Annotated[
+        MeanNs | None,
+        column("", "`device_us`, or what of the window a unit's work fills, where units overlap and that is less"),
+    ]
     device_ns_spread: Annotated[MeanNs, column("", "robust standard deviation of the device time over the units")]
     idle_ns: Annotated[MeanNs | None, column("idle", "idle time of all devices; null: no device")]
     kernels_and_copies: Annotated[MeanCount | None, column("kernels+copies", "null: no device")]
@@ -76,10 +83,16 @@ class Run(Row, frozen=True, kw_only=True):
         MeanNs | None, column("step, unprofiled", "timed without the profiler; null: not stamped, or not per unit")
     ]
     idle_by_cause_ns: Annotated[dict[str, MeanNs], column("", "idle time by cause")]
+    window_ns: Annotated[MeanNs | None, column("", "the window by its units; null: no window")]
+    parts_ns: Annotated[dict[str, MeanNs], column("", "where the window went; they add up to `window_us`")]
+    communication_ns: Annotated[MeanNs, column("", "union of the kernels of collectives, mean of the devices")]
+    python_stacks: Annotated[bool, column("", "Python frames were recorded, which stretches host times")]
+    rank: Annotated[int | None, column("", "of a distributed job; null: not recorded")]
+    world_size: Annotated[int | None, column("", "ranks of the job; null: not recorded")]
 
     @property
     def host_bound(self) -> bool:
-        return (self.host_ns or 0) > (self.device_ns or 0)
+        return (self.host_ns or 0) > (self.device_pace_ns or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +155,15 @@ def figures(run: Results, label: str, unit: UnitOfWork, *, profiled: bool = True
     causes: dict[str, float] = {}
     for row in run[Gaps].gaps.by_cause:
         causes[row.cause] = causes.get(row.cause, 0.0) + row.total_ns / units
-    devices = run[Devices].devices
-    known = [time for time in (host, own["device_ns"]) if time is not None]
+    devices, verdict, trace = run[Devices].devices, run[Verdict], run[TraceFile].trace
+    parts = {part.part: part.ns / units for part in verdict.verdict.parts}
+    # Work of one unit that runs beside the last one's counts in both, and the device is busy once.
+    filled = sum(parts.get(part, 0.0) for part in BUSY)
+    device = min(own["device_ns"], filled) if own["device_ns"] is not None and filled else own["device_ns"]
+    known = [time for time in (host, device) if time is not None]
     return Run(
         name=label,
-        path=run[TraceFile].trace.path,
+        path=trace.path,
         units=units,
         device=", ".join(sorted({d.name for d in devices if d.name})) or None,
         pace_ns=max(known) if known else None,
@@ -157,6 +174,13 @@ def figures(run: Results, label: str, unit: UnitOfWork, *, profiled: bool = True
         inflation=_stamped(run, "inflation"),
         unprofiled_step_ns=plain,
         idle_by_cause_ns=causes,
+        window_ns=None if verdict.window.duration_ns is None else verdict.window.duration_ns / units,
+        parts_ns=parts,
+        device_pace_ns=device,
+        communication_ns=sum(d.communication_ns for d in devices) / (units * max(1, len(devices))),
+        python_stacks=verdict.trust.python_stacks,
+        rank=trace.rank,
+        world_size=trace.world_size,
         **own,
     )
 
