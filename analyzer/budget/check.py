@@ -15,7 +15,7 @@ from analyzer.errors import TraceError
 from analyzer.report.columns import keys_of
 from analyzer.report.document import Report
 from analyzer.report.findings import Severity
-from analyzer.report.names import Figure, UnknownName, resolve
+from analyzer.report.names import Figure, UnknownName, parse, resolve
 from analyzer.report.results import Results
 from analyzer.units import clean, path_text, shell_path
 
@@ -52,6 +52,9 @@ def _limit(limit: Limit, report: Report, baseline: Report | None, where: str) ->
         if not (limit.allow_missing and e.element):
             raise
         return _line(limit, limit.name, None, Outcome.SKIPPED, "not in this run")
+    if (ran := _steps(report)) < limit.steps:
+        reason = f"not enough steps: {ran}, and the limit needs {limit.steps}"
+        return _line(limit, limit.name, None, _missing(limit), reason)
     if not figures:
         return _with_next(_line(limit, limit.name, None, _missing(limit), "n/a: the list is empty"), limit, report)
     lines = [_judge(limit, figure, report, baseline) for figure in figures]
@@ -79,6 +82,13 @@ def _line(
     )
 
 
+def _steps(report: Report) -> int:
+    """The profiler's steps of a run, else those that were found in it."""
+    names = ("steps.count", "steps_found.steps")
+    counts = [figure.value for name in names for figure in _try(report, parse(name))]
+    return max((int(n) for n in counts if isinstance(n, int | float)), default=0)
+
+
 def _missing(limit: Limit) -> Outcome:
     return Outcome.SKIPPED if limit.allow_missing else Outcome.MISSING
 
@@ -95,10 +105,7 @@ def _judge(limit: Limit, figure: Figure, report: Report, baseline: Report | None
     if value is None:
         return _line(limit, name, value, _missing(limit), "n/a: this run does not tell it")
     if limit.bound == "equals":
-        good = _equal(value, limit.value)
-        return _line(
-            limit, name, value, Outcome.OK if good else Outcome.BROKEN, "" if good else f"it is {shown(value)}"
-        )
+        return _equals(limit, figure, baseline)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TraceError(f"{name} is no number: it is {shown(value)}", None, f"{name}.equals = …")
     assert isinstance(limit.value, int | float)
@@ -116,6 +123,23 @@ def _judge(limit: Limit, figure: Figure, report: Report, baseline: Report | None
     if verdict is Outcome.BROKEN and spread is not None and abs(value - before) <= spread:
         verdict, reason = Outcome.OK, f"within the spread of the calls ({number(spread)})"
     return _line(limit, name, value, verdict, f"{change}; {reason}" if reason else change, before)
+
+
+def _equals(limit: Limit, figure: Figure, baseline: Report | None) -> CheckedLimit:
+    name, value = figure.name, figure.value
+    if not limit.relative:
+        good = _equal(value, limit.value)
+        return _line(
+            limit, name, value, Outcome.OK if good else Outcome.BROKEN, "" if good else f"it is {shown(value)}"
+        )
+    assert baseline is not None
+    found = _try(baseline, figure.parts)
+    was = found[0].value if found else None
+    if was is None:
+        return _line(limit, name, value, _missing(limit), "the baseline has n/a here: nothing to be equal to")
+    if _equal(value, was):
+        return _line(limit, name, value, Outcome.OK, baseline=was)
+    return _line(limit, name, value, Outcome.BROKEN, f"it is {shown(value)}, and was {shown(was)}", was)
 
 
 def _against(value: int | float, allowed: float, bound: str) -> tuple[Outcome, str]:

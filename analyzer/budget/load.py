@@ -1,18 +1,20 @@
 """A budget from TOML: a file of its own, or `[tool.tracecli]` of a pyproject.toml.
 
     baseline = "baseline.json"            # a report written by `tracecli analyze -o`, beside the budget
+    steps = 5                             # a run of fewer steps settles no limit
 
     [limits]
     launches.per_step.max = 160
     devices.0.utilization.min = 0.2
     verdict.bound.equals = "compute-bound"
+    trust.idle_reliable.equals = "baseline"
     annotations.decode_token.cpu_us_median = { max = "+5%", why = "what a token may cost" }
 
     [findings]
     forbid = ["blocking-sync"]
     at_most = { kernel-spike = 3, warning = 5 }
 
-A limit in per cent is relative to the baseline. Every mistake is a TraceError that names the place.
+A limit in per cent, and one that equals the baseline, needs one. Every mistake is a TraceError that names the place.
 """
 
 from __future__ import annotations
@@ -34,8 +36,11 @@ from analyzer.report.names import Parts, parse, spell
 from analyzer.units import clean
 
 BOUNDS = ("max", "min", "equals")
-FIELDS = (*BOUNDS, "allow_missing", "ignore_spread", "why")
-_TOP = ("baseline", "limits", "findings")
+_OTHERS = (*BOUNDS, "allow_missing", "ignore_spread", "why")
+FIELDS = (*_OTHERS, "steps")
+_TOP = ("baseline", "steps", "limits", "findings")
+#: What a limit equals that stands for the figure of the baseline.
+SAME = "baseline"
 _PERCENT = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*%", re.ASCII)
 _START = "`tracecli check --init TRACE -o budget.toml` writes one to start from"
 
@@ -45,9 +50,10 @@ class Limit:
     """One bound on the figures of a name.
 
     bound          "max", "min" or "equals".
-    value          what the figure may be; with `relative`, a share of the baseline: 0.05 is +5%.
+    value          what the figure may be; with `relative`, per cent more than the baseline has, or `SAME`.
     allow_missing  a figure that is n/a, or an element that this run does not have, breaks nothing.
     ignore_spread  a relative limit is broken even by a change within the spread of the calls.
+    steps          a run of fewer steps does not settle the limit.
     """
 
     parts: Parts
@@ -56,6 +62,7 @@ class Limit:
     relative: bool = False
     allow_missing: bool = False
     ignore_spread: bool = False
+    steps: int = 0
     why: str | None = None
 
     @property
@@ -65,6 +72,8 @@ class Limit:
     @property
     def text(self) -> str:
         """`max 160`, `min -5% of the baseline`."""
+        if self.relative and self.value == SAME:
+            return "equals the baseline"
         if self.relative:
             assert isinstance(self.value, int | float)
             return f"{self.bound} {self.value:+.4g}%"
@@ -144,10 +153,11 @@ def from_table(data: Mapping[str, Any], path: str) -> Budget:
     if baseline is not None and not (isinstance(baseline, str) and baseline):
         raise TraceError("baseline: a path is wanted", path, 'baseline = "baseline.json"')
     limits = _mapping(data.get("limits", {}), "limits", path)
+    steps = _steps(data.get("steps", 0), "steps", path)
     findings = _mapping(data.get("findings", {}), "findings", path)
     budget = Budget(
         path,
-        tuple(limit for key, value in limits.items() for limit in _limits(value, _top_name(key, path), path)),
+        tuple(limit for key, value in limits.items() for limit in _limits(value, _top_name(key, path), steps, path)),
         tuple(_findings(findings, path)),
         baseline,
     )
@@ -170,7 +180,7 @@ def _mapping(value: Any, name: str, path: str) -> Mapping[str, Any]:
     return value
 
 
-def _limits(value: Any, parts: Parts, path: str) -> Iterator[Limit]:
+def _limits(value: Any, parts: Parts, steps: int, path: str) -> Iterator[Limit]:
     if not isinstance(value, Mapping):
         raise TraceError(
             f"limits.{spell(parts)}: say which limit {clean(str(value))[:40]} is",
@@ -178,9 +188,9 @@ def _limits(value: Any, parts: Parts, path: str) -> Iterator[Limit]:
             f"{spell(parts)}.max = …, .min = … or .equals = …",
         )
     plain = {key: v for key, v in value.items() if not isinstance(v, Mapping)}
-    if not any(key in FIELDS or difflib.get_close_matches(key, FIELDS, cutoff=0.5) for key in plain):
+    if not any(key in FIELDS or difflib.get_close_matches(key, _OTHERS, cutoff=0.5) for key in plain):
         for key, inner in value.items():
-            yield from _limits(inner, (*parts, key), path)
+            yield from _limits(inner, (*parts, key), steps, path)
         return
     where = f"limits.{spell(parts)}"
     for key in value:
@@ -193,9 +203,16 @@ def _limits(value: Any, parts: Parts, path: str) -> Iterator[Limit]:
     why = plain.get("why")
     if why is not None and not isinstance(why, str):
         raise TraceError(f"{where}.why: text is wanted, not {_kind(why)}", path)
+    steps = _steps(plain.get("steps", steps), f"{where}.steps", path)
     for bound in bounds:
         amount, relative = _amount(plain[bound], bound, f"{where}.{bound}", path)
-        yield Limit(parts, bound, amount, relative, flags["allow_missing"], flags["ignore_spread"], why)
+        yield Limit(parts, bound, amount, relative, flags["allow_missing"], flags["ignore_spread"], steps, why)
+
+
+def _steps(value: Any, where: str, path: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise TraceError(f"{where}: a whole number of steps is wanted, not {_kind(value)}", path, "steps = 5")
+    return value
 
 
 def _flag(value: Any, where: str, path: str) -> bool:
@@ -205,6 +222,8 @@ def _flag(value: Any, where: str, path: str) -> bool:
 
 
 def _amount(value: Any, bound: str, where: str, path: str) -> tuple[int | float | str | bool, bool]:
+    if bound == "equals" and value == SAME:
+        return value, True
     if isinstance(value, str) and bound != "equals":
         percent = _PERCENT.fullmatch(value.strip())
         if percent is None:

@@ -41,7 +41,9 @@ def make(report: Report) -> str:
         "# A relative limit needs a baseline, written by `tracecli analyze RUN.json -o baseline.json`:",
         '# baseline = "baseline.json"',
         '# annotations.NAME.cpu_us_median.max = "+5%"      # beyond the spread of the calls',
+        '# verdict.bound.equals = "baseline"               # a verdict that changed breaks it; so trust.idle_reliable',
         "",
+        *_steps(report),
         "[limits]",
     ]
     last = ""
@@ -54,6 +56,15 @@ def make(report: Report) -> str:
         lines.append(f"{name} = {limit}  # was {_shown(figure.value)}{'; ' + note if note else ''}")
     lines += ["", *_finding_limits(report)]
     return "\n".join(lines) + "\n"
+
+
+def _steps(report: Report) -> list[str]:
+    """A run of one step says nothing of the next: limits that were made from several ask for half of them."""
+    (count,) = resolve(report, parse("steps.count"))
+    assert isinstance(count.value, int)
+    if count.value < 2:
+        return []
+    return [f"steps = {count.value // 2 + count.value % 2}  # fewer settle no limit; was {count.value}", ""]
 
 
 def _chosen(report: Report) -> Iterator[tuple[Figure, str, float, str]]:

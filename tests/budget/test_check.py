@@ -31,6 +31,7 @@ RUN: dict[str, Any] = {
     "devices": [{"device": 0, "utilization": 0.5}, {"device": 1, "utilization": 0.25}],
     "annotations": [{"name": "token", "cpu_us_median": 110.0, "cpu_us_spread": 4.0}],
     "verdict": {"bound": "overhead-bound"},
+    "steps": [{"name": "ProfilerStep#1"}, {"name": "ProfilerStep#2"}],
     "findings": [
         {"name": "blocking-sync", "severity": "warning", "title": "waits", "evidence": [], "advice": "do not"},
         {"name": "kernel-spike", "severity": "note", "title": "a", "evidence": [], "advice": "look"},
@@ -87,6 +88,39 @@ def test_limits_relative_to_a_baseline(limit: str, expected: str) -> None:
     assert verdicts(f"limits.annotations.token.cpu_us_median = {{{limit}}}", RUN, BEFORE) == [expected]
 
 
+def test_a_verdict_that_changed_breaks_a_limit() -> None:
+    limit = 'limits.verdict.bound.equals = "baseline"'
+    (line,) = judge(limit, RUN, {**BEFORE, "verdict": {"bound": "compute-bound"}}).limits
+    assert line.verdict is Outcome.BROKEN
+    assert (line.baseline, line.reason) == ("compute-bound", "it is overhead-bound, and was compute-bound")
+    assert line.limit == "equals the baseline"
+    assert verdicts(limit, RUN, BEFORE) == ["ok"]
+    with pytest.raises(TraceError, match="no baseline"):
+        judge(limit)
+
+
+@pytest.mark.parametrize(
+    ("toml", "expected"),
+    [
+        ("steps = 3\nlimits.launches.per_step.max = 200", ["n/a"]),
+        ("steps = 2\nlimits.launches.per_step.max = 200", ["ok"]),
+        ("limits.launches.per_step = {max = 200, steps = 3}", ["n/a"]),
+        ("limits.launches.per_step = {max = 200, steps = 3, allow_missing = true}", ["skipped"]),
+        ("steps = 3\nlimits.launches.per_step = {max = 200, steps = 0}", ["ok"]),
+    ],
+)
+def test_fewer_steps_than_a_limit_needs_settle_nothing(toml: str, expected: list[str]) -> None:
+    assert verdicts(toml) == expected
+    (line,) = judge(toml).limits
+    assert expected == ["ok"] or line.reason == "not enough steps: 2, and the limit needs 3"
+
+
+def test_steps_that_were_found_count_where_the_profiler_has_none() -> None:
+    run = {**RUN, "steps": [], "steps_found": {"steps": 26}}
+    assert verdicts("steps = 20\nlimits.launches.per_step.max = 200", run) == ["ok"]
+    assert verdicts("steps = 27\nlimits.launches.per_step.max = 200", run) == ["n/a"]
+
+
 def test_a_change_within_the_spread_breaks_nothing() -> None:
     noisy = {**RUN, "annotations": [{"name": "token", "cpu_us_median": 110.0, "cpu_us_spread": 12.0}]}
     limit = 'limits.annotations.token.cpu_us_median = {max = "+5%"'
@@ -121,6 +155,8 @@ def test_what_fails_says_why_and_what_to_run_next() -> None:
         ("limits.launches.per_step.max = nan", "a number is wanted"),
         ("limits.launches.per_step = {allow_missing = true}", "no limit given"),
         ("limits.launches.per_step = {max = 1, allow_missing = 1}", "true or false"),
+        ("limits.launches.per_step = {max = 1, steps = 1.5}", "a whole number of steps"),
+        ("steps = -1", "a whole number of steps"),
         ("limits = 3", "a table is wanted"),
         ('findings.forbid = "blocking-sync"', "a list of names"),
         ('findings.forbid = ["blocking-synk"]', "did you mean blocking-sync"),

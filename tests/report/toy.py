@@ -68,6 +68,21 @@ class Kernels(Result, frozen=True, kw_only=True):
     kernels: tuple[Kernel, ...]
 
 
+class Step(Row, frozen=True, kw_only=True):
+    name: Annotated[Text, column("step", "of it")]
+
+
+class Steps(Result, frozen=True, kw_only=True):
+    steps: tuple[Step, ...]
+
+
+class StepsFound(Result, frozen=True, kw_only=True):
+    class Found(Row, frozen=True, kw_only=True):
+        steps: Annotated[Count, column("steps", "found")]
+
+    steps_found: Found
+
+
 class Annotation(Row, frozen=True, kw_only=True):
     name: Annotated[Name, column("name", "of it")]
     calls: Annotated[Count, column("calls", "of it")] = 1
@@ -118,7 +133,8 @@ def _headline(results: Results) -> Headline:
 
 
 RESULTS = (
-    TraceFile, Warnings, Launches, Devices, Gaps, Kernels, Annotations, Spikes, Capture, Memory, Verdict, Findings,
+    TraceFile, Warnings, Launches, Devices, Gaps, Kernels, Annotations, Spikes, Capture, Memory, Verdict, Steps,
+    StepsFound, Findings,
 )  # fmt: skip
 TOY = Kind("toy", "A toy", RESULTS, _headline)
 
