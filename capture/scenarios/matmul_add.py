@@ -114,5 +114,17 @@ SCENARIO = Scenario(
             "compiled into a CUDA graph, inputs copied into it",
             {"size": 64, "compile": "reduce-overhead"},
         ),
+        Variant(
+            "matmul_add_4096_warm_reduce-overhead_20",
+            "replayed, and the device sets the pace: the profiled order of the two compiled runs misleads",
+            {"size": 4096, "compile": "reduce-overhead"},
+            active=20,
+        ),
+        Variant(
+            "matmul_add_4096_warm_max-autotune-no-cudagraphs_20",
+            "the other of the two",
+            {"size": 4096, "compile": "max-autotune-no-cudagraphs"},
+            active=20,
+        ),
     ),
 )
