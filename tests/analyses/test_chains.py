@@ -130,3 +130,15 @@ def test_patterns_beyond_the_listed_ones_are_counted_and_said(chains):
     assert min(p.device_ns_total for p in found.chains) == 15_000
     (table,) = found.blocks()
     assert table.note.endswith("5 patterns with less device time are not listed")
+
+
+def test_what_was_called_before_another_operators_launch_is_none_of_this_ones(contract):
+    """Both operators launch the same; a query stands before the first launch, and after the second's."""
+    micro = [
+        op("aten::mm", 0, 30), call("cudaFuncGetAttributes", 2, 2), launch("cudaLaunchKernel", 10, 5, 1),
+        kernel("gemm", 20, 5, 1), call("cudaStreamIsCapturing", 22, 2),
+        op("aten::mm", 100, 30), call("cudaFuncGetAttributes", 102, 2), launch("cudaLaunchKernel", 110, 5, 2),
+        kernel("gemm", 120, 5, 2), launch("cudaLaunchKernel", 125, 3, 3), kernel("gemm", 140, 5, 3),
+    ]  # fmt: skip
+    found = {tuple(row["host_calls"]): row["count"] for row in chains_of(contract, micro)}
+    assert found == {("cudaFuncGetAttributes",): 2, (): 1}

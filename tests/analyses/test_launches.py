@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from analyzer.analyses.launches import analyze
+from analyzer.report.blocks import Metric
 from tests.micro import call, kernel, launch, op, step
 
 

@@ -96,3 +96,10 @@ def test_a_repeating_sequence_is_not_called_steps(tmp_path: Path) -> None:
     found = analyze(chains_of(tmp_path / "t.json", events))
     assert found.steps_found.reason.startswith("a sequence of 10 launches repeats 4 times")
     assert found.steps_found.reason.endswith("whether these are steps is not recorded")
+
+
+@pytest.mark.parametrize("shown", ["first", "blocks"])
+def test_a_table_says_the_verdict_of_each_phase_in_words(found: PhasesResult, shown: str) -> None:
+    rows = found.first().shown(9) if shown == "first" else next(iter(found.blocks())).shown(9)
+    assert [row[-1] for row in rows] == [phase.verdict for phase in found.phases]
+    assert None not in [phase.verdict for phase in found.phases]

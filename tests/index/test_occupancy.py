@@ -41,6 +41,18 @@ def test_occupancy_is_what_the_scarcest_resource_allows(device, threads, registe
 
 
 @pytest.mark.parametrize(
+    ("capability", "blocks"),
+    [((7, 0), 32), ((7, 2), 32), ((7, 5), 16), ((8, 0), 32), ((8, 6), 16), ((8, 7), 16), ((8, 9), 24), ((9, 0), 32),
+     ((10, 0), 32), ((10, 3), 32), ((11, 0), 24), ((12, 0), 24), ((12, 1), 24), ((99, 0), 32)],
+)  # fmt: skip
+def test_blocks_of_one_warp_are_as_many_as_an_sm_holds(capability, blocks):
+    """Of 64 warps, the rest stays empty. From "Technical Specifications per Compute Capability"."""
+    device = {**H100, "computeMajor": capability[0], "computeMinor": capability[1]}
+    found = theoretical(32, 16, 0, device)
+    assert (found.share, found.limited_by) == (blocks / 64, "blocks per SM")
+
+
+@pytest.mark.parametrize(
     ("threads", "registers", "shared", "device"),
     [
         (None, 32, 0, H100),

@@ -116,6 +116,43 @@ def test_the_place_is_what_is_open_over_most_of_it_and_rarest_in_the_run(chains)
     assert found.stack == ("run.py(1): main", "run.py(9): log", "<built-in write>")
 
 
+def test_an_operator_is_within_the_python_function_that_called_it(chains):
+    """Frames without a file, and those that only other functions are in, say nothing of where."""
+    micro = run(1300, before=[
+        frame("run.py(1): main", 0, 2000), frame("run.py(5): order", 150, 1310), frame("<built-in sort>", 160, 1290),
+        op("aten::sort", 165, 1280),
+    ])  # fmt: skip
+    (found,) = chains(micro).idle.pauses.rows
+    assert (found.place, found.within) == ("aten::sort", "run.py(5): order")
+
+
+def test_without_frames_an_operator_is_within_what_is_around_it(chains):
+    """And where nothing is around it, within nothing."""
+    asked = [annotation("evaluate", 150, 1400), op("aten::sort", 165, 1280)]
+    (found,) = chains(run(1300, before=asked)).idle.pauses.rows
+    assert (found.place, found.within) == ("aten::sort", "evaluate")
+    (found,) = chains(run(1300, before=asked[1:])).idle.pauses.rows
+    assert (found.place, found.within) == ("aten::sort", None)
+
+
+def test_the_stack_of_a_pause_is_that_of_its_middle(chains):
+    """A pause of 155 to 1460 µs: `early` is open until 700, `late` from 710; the middle is at 807."""
+    halves = [frame("run.py(3): early", 150, 550), frame("run.py(4): late", 710, 760)]
+    (found,) = chains(run(1300, before=[frame("run.py(1): main", 0, 2000), *halves])).idle.pauses.rows
+    assert found.stack == ("run.py(1): main", "run.py(4): late")
+
+
+def test_half_of_a_pause_is_enough_for_a_name(chains):
+    """The pause lasts 305 µs, from 155 to 460."""
+
+    def named(length):
+        (found,) = chains(run(300, before=[frame("run.py(3): half", 155, length)])).idle.pauses.rows
+        return found.place
+
+    assert named(152.5) == "run.py(3): half"
+    assert named(152.4) is None
+
+
 def test_many_short_calls_add_up_by_name(chains):
     """16 calls of 15 µs in a pause of 305: no single one is open over half of it."""
     calls = [frame("tree.py(3): visit", 160 + 18 * i, 15) for i in range(16)]
