@@ -88,3 +88,10 @@ def test_host_calls_are_counted_by_name_and_kind(contract):
 
 def test_without_linked_work_latency_is_not_available(contract):
     assert medians(contract, [kernel("k", 0, 5)]) == (None, None, None, None)
+
+
+def test_without_linked_work_the_report_says_why_there_is_no_latency(chains):
+    """A launch whose kernel was not recorded."""
+    found = analyze(chains([launch("cudaLaunchKernel", 0, 5, 1), kernel("k", 20, 5, 2)]))
+    notes = [block.note for block in found.blocks() if isinstance(block, Metric)]
+    assert notes == [None, None, *3 * ["no device work is linked to a call"]]
