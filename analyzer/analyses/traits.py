@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
 
 from analyzer.index.build import Chains
 from analyzer.report.columns import Name, Row, Text, column
@@ -13,6 +15,13 @@ ORDER = 5
 _TRAINING = r"^autograd::engine::|Backward0$"
 _DATA_PARALLEL = r"DistributedDataParallel"
 _READS = r"^aten::(?:item|nonzero)$"
+#: Runtime and driver calls by their platform's prefix: in the order of torch's own names for it.
+_PLATFORMS: dict[Literal["cuda", "hip", "musa", "xpu"], str] = {
+    "cuda": r"^(?:cuda|cu)[A-Z]",
+    "hip": r"^hip[A-Z]",
+    "musa": r"^(?:musa|mu)[A-Z]",
+    "xpu": r"^(?:ur[A-Z]|ze[A-Z])",
+}
 #: Dynamo names the functions it resumes in.
 _RESUME = r"torch_dynamo_resume_in_([\w.<>]+?)_at_(\d+)"
 
@@ -29,6 +38,10 @@ class Resumed(Row, frozen=True, kw_only=True):
 class Program(Row, frozen=True, kw_only=True):
     IDENTITY: ClassVar[str] = "training"
 
+    platform: Annotated[
+        Literal["cuda", "hip", "musa", "xpu"] | None,
+        column("platform", "whose runtime most calls are of; null: of none that is known, or no call"),
+    ] = None
     training: Annotated[bool, column("training", "it runs backward")]
     data_parallel: Annotated[bool, column("data parallel", "DistributedDataParallel is there")]
     reads_values: Annotated[bool, column("reads values", "it reads values or sizes back: item, nonzero")]
@@ -45,9 +58,20 @@ def analyze(chains: Chains) -> Traits:
     places = {(f, line) for f, line in zip(found[0].to_list(), found[1].to_list(), strict=True) if f}
     return Traits(
         traits=Program(
+            platform=_platform(chains),
             training=bool(names.str.contains(_TRAINING).any()),
             data_parallel=bool(names.str.contains(_DATA_PARALLEL).any()),
             reads_values=bool(names.str.contains(_READS).any()),
             resumes=tuple(Resumed(function=function, line=line) for function, line in sorted(places)),
         )
     )
+
+
+def _platform(chains: Chains) -> Literal["cuda", "hip", "musa", "xpu"] | None:
+    calls = np.bincount(chains.host.name[chains.host.is_call], minlength=len(chains.trace.names))
+    count = {
+        name: int(calls[chains.trace.names.str.contains(pattern).to_numpy()].sum())
+        for name, pattern in _PLATFORMS.items()
+    }
+    most = max(_PLATFORMS, key=lambda name: count[name])
+    return most if count[most] else None

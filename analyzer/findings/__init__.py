@@ -8,6 +8,7 @@ figure is worded.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from analyzer import units
 from analyzer.analyses.attention import AttentionCalls
@@ -17,6 +18,7 @@ from analyzer.analyses.devices import Devices
 from analyzer.analyses.idle import Idle, IdleCause
 from analyzer.analyses.optimizers import Optimizers, OptimizerWork
 from analyzer.analyses.steps import Steps
+from analyzer.analyses.traits import Traits
 from analyzer.analyses.verdict import Verdict
 from analyzer.report.durations import Durations
 from analyzer.report.findings import Finding, Severity
@@ -40,6 +42,44 @@ LAUNCH_PATH = (*HOST_WORK, "launch_latency")
 LOOP, LOOP_LAUNCHES = 8, 32
 #: Small copies a step, and in all, from which on they are many: fewer are the usual scalars.
 COPIES_PER_STEP, MANY_COPIES = 10, 50
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A platform's own words.
+
+    graph: launches that are recorded once and replayed. how: the way to do it. processes, clocks: what shows them.
+    """
+
+    graph: str
+    how: str
+    processes: str
+    clocks: str
+
+
+_WORDS = {
+    "cuda": Words(
+        "CUDA graph",
+        " (torch.cuda.graph, then g.replay())",
+        "nvidia-smi pmon",
+        "nvidia-smi -q -d CLOCK,PERFORMANCE",
+    ),
+    # torch.cuda is HIP there.
+    "hip": Words(
+        "HIP graph",
+        " (torch.cuda.graph, then g.replay())",
+        "rocm-smi --showpids",
+        "rocm-smi --showclocks --showpower",
+    ),
+    "musa": Words("MUSA graph", "", "mthreads-gmi", "mthreads-gmi -q"),
+    "xpu": Words("device graph", "", "xpu-smi ps", "xpu-smi stats -d 0"),
+}
+_ANYWHERE = Words("device graph", "", "the vendor's monitor", "the vendor's monitor")
+
+
+def words(results: Results) -> Words:
+    """Advice in the words of the platform that was recorded."""
+    return _WORDS.get(results[Traits].traits.platform or "", _ANYWHERE)
 
 
 def share_of(results: Results, ns: float) -> float:

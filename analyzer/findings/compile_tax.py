@@ -33,7 +33,7 @@ from analyzer import units
 from analyzer.analyses.compile import Compile, Region
 from analyzer.analyses.devices import Devices
 from analyzer.analyses.region_tax import RegionTax
-from analyzer.findings import SEEN, finding, grade, named, share_of, spread
+from analyzer.findings import SEEN, finding, grade, named, share_of, spread, words
 from analyzer.report.durations import Durations
 from analyzer.report.findings import Finding, Severity
 from analyzer.report.results import Results
@@ -100,9 +100,9 @@ def _graph_inputs(results: Results) -> Iterable[Finding]:
         results,
         NAME,
         grade(share, Severity.WARNING),
-        "inputs are copied into the CUDA graph's memory at every call",
+        f"inputs are copied into the {words(results).graph}'s memory at every call",
         (f"{plural(inputs.calls.count, 'call')} that replay a graph, with copies of {spread(inputs.calls)} each",),
         "Keep inputs at fixed addresses, torch._dynamo.mark_static_address(x) for those that never move, or copy only "
-        "what changed; compile without CUDA graphs where the copies outweigh the launches.",
+        f"what changed; compile without {words(results).graph}s where the copies outweigh the launches.",
         inputs.device_ns,
     )

@@ -13,8 +13,9 @@ How it is computed
     median is half a hundredth of the window, as a warning from a hundredth. "Up to" is that excess.
 
 What to try
-    See who shares the device: nvidia-smi, nvidia-smi pmon, MPS. Clocks: nvidia-smi -q -d CLOCK,PERFORMANCE, and for
-    measurements lock them with nvidia-smi -lgc. Prefer medians over means in benchmarks.
+    See who shares the device: nvidia-smi, nvidia-smi pmon, MPS; rocm-smi --showpids. Clocks: nvidia-smi -q -d
+    CLOCK,PERFORMANCE or rocm-smi --showclocks, and for measurements lock them (nvidia-smi -lgc, rocm-smi
+    --setperfdeterminism). Prefer medians over means in benchmarks.
 
 When it is wrong
     Kernels whose work depends on data (sparse, gather, sort) vary by themselves. Input shapes are told apart only
@@ -31,7 +32,7 @@ from statistics import median
 from analyzer import units
 from analyzer.analyses.kernels import Kernels
 from analyzer.analyses.spikes import Shift, Spike, Spikes
-from analyzer.findings import SEEN, finding, share_of
+from analyzer.findings import SEEN, finding, share_of, words
 from analyzer.report.findings import Finding, Severity
 from analyzer.report.results import Results
 from analyzer.units import plural
@@ -76,8 +77,8 @@ def _lone(results: Results, name: str, group: list[Spike]) -> Finding:
             f"{units.short_name(name, 80)}: usually {units.duration(group[0].median_ns)}, then {_spread(took)}",
             *(f"{n:,} ×: {reason}" for reason, n in reasons),
         ),
-        "Look for other processes on the device (nvidia-smi pmon) and other streams at these times; judge the kernel "
-        "by its median.",
+        f"Look for other processes on the device ({words(results).processes}) and other streams at these times; judge "
+        "the kernel by its median.",
         excess,
     )
 
@@ -99,6 +100,6 @@ def _stretch(results: Results, s: Shift) -> Finding:
             f"{units.duration(s.start_ns)} to {units.duration(s.end_ns)}; median {units.duration(s.median_ns)} and up "
             f"to {units.duration(s.max_ns)}, else {units.duration(s.baseline_ns)}",
         ),
-        "All calls moved together: clocks or power (nvidia-smi -q -d CLOCK,PERFORMANCE). Lock the clocks to measure.",
+        f"All calls moved together: clocks or power ({words(results).clocks}). Lock the clocks to measure.",
         s.excess_ns,
     )

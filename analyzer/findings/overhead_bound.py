@@ -52,6 +52,7 @@ from analyzer.findings import (
     part_of,
     share_of,
     spread,
+    words,
 )
 from analyzer.report.findings import Finding, Severity
 from analyzer.report.results import Results
@@ -116,7 +117,7 @@ def _pace(results: Results) -> str | None:
 
 
 def _advice(results: Results) -> str:
-    traits = results[Traits].traits
+    traits, graph = results[Traits].traits, words(results).graph
     waits, launches = results[WaitCost].wait_cost.followed, results[Launches].launches.count
     if waits >= WAITS * launches:
         return (
@@ -131,7 +132,7 @@ def _advice(results: Results) -> str:
     if results[Compile].compile.regions:
         return (
             'Compiled, but every kernel is launched by itself: torch.compile(..., mode="reduce-overhead") replays '
-            "a CUDA graph (static shapes; inputs are copied in), or raise the batch."
+            f"a {graph} (static shapes; inputs are copied in), or raise the batch."
         )
     if traits.training:
         # A fused optimizer launches a kernel or two for many tensors.
@@ -139,16 +140,16 @@ def _advice(results: Results) -> str:
         fused = " use the optimizer's fused=True," if several else ""
         return (
             f"torch.compile the model to fuse point-wise chains,{fused} and raise the batch; with static shapes "
-            'mode="reduce-overhead" replays CUDA graphs for forward and backward.'
+            f'mode="reduce-overhead" replays {graph}s for forward and backward.'
         )
     if share_of(results, results[WaitCost].wait_cost.idle_ns) >= SEEN and traits.reads_values:
         return (
-            "Remove the blocking waits first (see blocking-sync): a CUDA graph cannot be captured across them. Then "
+            f"Remove the blocking waits first (see blocking-sync): a {graph} cannot be captured across them. Then "
             'torch.compile(model, mode="reduce-overhead"), or a larger batch.'
         )
     several = len({k.name for k in results[Kernels].kernels}) > 1
     return (
-        "Capture the step in a CUDA graph (torch.cuda.graph, then g.replay()) or let "
+        f"Capture the step in a {graph}{words(results).how} or let "
         f'torch.compile(model, mode="reduce-overhead") do it{" and fuse the small kernels" if several else ""}; '
         "a larger batch gives each launch more work."
     )

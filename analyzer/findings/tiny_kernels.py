@@ -28,7 +28,7 @@ from collections.abc import Iterable
 from analyzer import units
 from analyzer.analyses.launches import Launches
 from analyzer.analyses.small_kernels import SmallKernels
-from analyzer.findings import HOLDS, LAUNCH_PATH, causes_of, finding, grade, named, optimizer_loops, share_of
+from analyzer.findings import HOLDS, LAUNCH_PATH, causes_of, finding, grade, named, optimizer_loops, share_of, words
 from analyzer.report.findings import Finding, Severity
 from analyzer.report.results import Results
 
@@ -56,6 +56,6 @@ def find(results: Results) -> Iterable[Finding]:
             f"device time by kind: {named((kind.kind, kind.ns) for kind in small.kinds)}",
         ),
         "torch.compile joins point-wise chains into one kernel; "
-        f"{'for the optimizer fused=True; ' if loops else ''}a CUDA graph where they cannot be joined.",
+        f"{'for the optimizer fused=True; ' if loops else ''}a {words(results).graph} where they cannot be joined.",
         small.idle_ns,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.micro import H100, chain, frame, kernel, memcpy, memset, op
+from tests.micro import H100, call, chain, frame, kernel, launch, memcpy, memset, op
 
 SGEMM = "ampere_sgemm_128x64_tn"
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)"
@@ -77,3 +77,27 @@ def test_where_compiled_code_resumes_is_a_place_each(contract):
     assert contract([*micro, kernel("k", 0, 1)])["traits"]["resumes"] == [
         {"function": "forward", "line": "12"}, {"function": "forward", "line": "7"}, {"function": "loss", "line": "3"},
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("calls", "platform"),
+    [
+        (["cudaLaunchKernel"], "cuda"),
+        (["cuLaunchKernelEx"], "cuda"),
+        (["hipLaunchKernel", "hipMemcpyWithStream"], "hip"),
+        (["hipLaunchKernel", "hipLaunchKernel", "cuLaunchKernel"], "hip"),
+        (["musaLaunchKernel"], "musa"),
+        (["urEnqueueKernelLaunch"], "xpu"),
+        (["zeCommandListAppendLaunchKernel"], "xpu"),
+        (["runModel"], None),
+        ([], None),
+    ],
+)
+def test_the_platform_is_that_of_most_calls(contract, calls, platform):
+    micro = [call(name, 10 * i, 5) for i, name in enumerate(calls)]
+    assert contract([op("aten::mm", 200, 10), *micro])["traits"]["platform"] == platform
+
+
+def test_an_operator_with_a_platforms_name_is_no_call_of_it(contract):
+    micro = [op("hipLaunchKernel", 0, 10), op("hipLaunchKernel", 20, 10), launch("cudaLaunchKernel", 40, 5, 1)]
+    assert contract(micro)["traits"]["platform"] == "cuda"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.findings.cases import (
     ALLREDUCE,
     CASES,
@@ -419,3 +421,27 @@ def test_an_input_that_earlier_work_hides_is_not_exposed(report):
     events = [kernel(GEMM, 0, 100), *dispatched("aten::copy_", 1, 5, 1, 0, copy)]
     events += dispatched("aten::mm", 8, 5, 2, 0, kernel(GEMM, 100, 100, 2))
     assert "exposed-copy" not in fired(report, events)
+
+
+# -- words -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("prefix", "said", "unsaid"),
+    [("cuda", "CUDA graph (torch.cuda.graph", "HIP"), ("hip", "HIP graph (torch.cuda.graph", "CUDA"),
+     ("musa", "MUSA graph or", "CUDA"), ("someones", "device graph or", "CUDA")],
+)  # fmt: skip
+def test_advice_is_in_the_platforms_own_words(report, prefix, said, unsaid):
+    events = [e | {"name": e["name"].replace("cuda", prefix)} for e in slow_host()]
+    advice = fired(report, events)["overhead-bound"].advice
+    assert said in advice
+    assert unsaid not in advice
+
+
+def slow_host():
+    """Thirty operators of 100 µs with a kernel of 5 µs each: two kinds of them."""
+    return [
+        e
+        for i in range(30)
+        for e in dispatched(f"aten::op{i % 2}", 100 * i, 90, i + 1, 3, kernel(f"k{i % 2}", 100 * i + 92, 5, i + 1))
+    ]
