@@ -88,6 +88,6 @@ def test_variants_are_a_comparison_too(reports: dict[str, Report], tmp_path: Pat
     report = compare([run, run, run], ["a", "b", "c"])
     jsonschema.validate(json.loads(render(report, "json", WHOLE)), report.kind.schema())
     text = render(report, "markdown", WHOLE).decode()
-    for title in ("Idle time by cause", "Device time by kind", "CPU tax by operator"):
+    for title in ("Where the window went", "Device time by kind", "CPU tax by operator"):
         assert f"**{title}**" in text
     assert "| kind | a | b | c |" in text

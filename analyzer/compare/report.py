@@ -262,7 +262,7 @@ def _warnings(runs: Sequence[Run], unit: UnitOfWork) -> Iterator[Warning]:
         yield Warning("different-devices", f"the runs were recorded on different devices: {named}")
     few = [r.name for r in runs if r.units < 3 and unit.kind != "trace"]
     if few:
-        said = f"fewer than three {unit.title[4:]}s recorded, so no spread is known: {', '.join(few)}"
+        said = f"fewer than three {unit.plural} recorded, so no spread is known: {', '.join(few)}"
         yield Warning("few-units", said)
 
 

@@ -47,6 +47,11 @@ class UnitOfWork(Row, frozen=True, kw_only=True):
             return f"per call of {self.name}"
         return "per step" if self.kind == "step" else "whole trace"
 
+    @property
+    def plural(self) -> str:
+        """`calls of forward`, `steps`."""
+        return f"calls of {self.name}" if self.kind == "annotation" else "steps"
+
 
 class Run(Row, frozen=True, kw_only=True):
     """One run, per unit of work."""

@@ -178,8 +178,10 @@ def copied(c: CopyKind) -> str:
 
 
 def named(pairs: Iterable[tuple[str, int]], width: int = 48) -> str:
-    """`aten::addmm 18 ms, aten::add 4 ms`."""
-    return ", ".join(f"{units.short_name(name, width)} {units.duration(ns)}" for name, ns in pairs)
+    """`aten::addmm 18 ms, aten::add 4 ms`; no two names look alike."""
+    told = list(pairs)
+    texts = units.short_names([name for name, _ in told], width)
+    return ", ".join(f"{texts[name]} {units.duration(ns)}" for name, ns in told)
 
 
 def attended(a: AttentionCalls, events: str, top: int = 6) -> str:

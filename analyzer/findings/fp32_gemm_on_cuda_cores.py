@@ -48,22 +48,23 @@ def find(results: Results) -> Iterable[Finding]:
     if share < WORTH:
         return
     names = {name for p in mine for name in p.kernels}
-    kernels = [k for k in results[Kernels].kernels if k.category == "kernel" and k.name in names]
+    kernels = [k for k in results[Kernels].kernels if k.category == "kernel" and k.name in names][:3]
+    texts = units.short_names([k.name for k in kernels], 60)
     yield finding(
         results,
         NAME,
         grade(share, Severity.WARNING),
         f"fp32 products on CUDA cores take {units.share(share)} of the window",
-        (_line(k) for k in kernels[:3]),
+        (_line(k, texts[k.name]) for k in kernels),
         'torch.set_float32_matmul_precision("high") lets them use TF32 on tensor cores; bf16 under torch.autocast is '
         "faster still. Check the accuracy that you need.",
         int(total * GAIN),
     )
 
 
-def _line(k: Kernel) -> str:
+def _line(k: Kernel, text: str) -> str:
     tile = f", tile {k.tile}" if k.tile else ""
     return (
-        f"{units.short_name(k.name, 60)}: {k.calls:,} calls, total {units.duration(k.total_ns)}, median "
+        f"{text}: {k.calls:,} calls, total {units.duration(k.total_ns)}, median "
         f"{units.duration(k.median_ns)}, max {units.duration(k.max_ns)}{tile}"
     )

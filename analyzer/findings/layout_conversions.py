@@ -41,14 +41,14 @@ def find(results: Results) -> Iterable[Finding]:
     share = share_of(results, found.layout_ns)
     if share < SEEN or host_bound(results):
         return
+    texts = units.short_names([c.name for c in found.layouts[:LISTED]], 60)
     yield finding(
         results,
         NAME,
         grade(share, Severity.WARNING),
         f"{plural(found.convolutions, 'convolution')} convert layouts {plural(found.layout_calls, 'time')}",
         (
-            f"{c.calls:,} × {units.short_name(c.name, 60)}: total {units.duration(c.total_ns)}, median "
-            f"{units.duration(c.median_ns)}"
+            f"{c.calls:,} × {texts[c.name]}: total {units.duration(c.total_ns)}, median {units.duration(c.median_ns)}"
             for c in found.layouts[:LISTED]
         ),
         "Keep model and inputs channels last: model.to(memory_format=torch.channels_last), "

@@ -37,7 +37,9 @@ LARGE = 0.1
 def find(results: Results) -> Iterable[Finding]:
     if host_bound(results):
         return
-    listed = "; ".join(_line(k) for k in [k for k in results[Kernels].kernels if _by_design(k)][:3])
+    mine = [k for k in results[Kernels].kernels if _by_design(k)][:3]
+    texts = units.short_names([k.name for k in mine], 40)
+    listed = "; ".join(_line(k, texts[k.name]) for k in mine)
     if not listed:
         return
     yield finding(
@@ -56,5 +58,5 @@ def _by_design(k: Kernel) -> bool:
     return k.share >= LARGE and tiled and low and k.occupancy_reported != 0
 
 
-def _line(k: Kernel) -> str:
-    return f"{units.short_name(k.name, 40)} {units.share(k.occupancy_theoretical)}, limited by {k.limited_by}"
+def _line(k: Kernel, text: str) -> str:
+    return f"{text} {units.share(k.occupancy_theoretical)}, limited by {k.limited_by}"

@@ -43,16 +43,14 @@ def find(results: Results) -> Iterable[Finding]:
     share = share_of(results, total)
     if share < WORTH or host_bound(results):
         return
+    texts = units.short_names([p.kernels[0] for p in mine[:3]], 60)
     yield finding(
         results,
         NAME,
         grade(share, Severity.WARNING),
         f"{' and '.join(dict.fromkeys(str(p.precision) for p in mine))} products on CUDA cores take "
         f"{units.share(share)} of the window",
-        (
-            f"{p.events:,} × {p.precision}, {units.duration(p.device_ns)}: {units.short_name(p.kernels[0], 60)}"
-            for p in mine[:3]
-        ),
+        (f"{p.events:,} × {p.precision}, {units.duration(p.device_ns)}: {texts[p.kernels[0]]}" for p in mine[:3]),
         _advice(mine),
         int(total * GAIN),
     )

@@ -45,7 +45,8 @@ def find(results: Results) -> Iterable[Finding]:
     ]
     if not mine:
         return
-    listed = "; ".join(f"{units.short_name(k.name, 40)}{_theory(k)}" for k in mine[:3])
+    texts = units.short_names([k.name for k in mine[:3]], 40)
+    listed = "; ".join(f"{texts[k.name]}{_theory(k)}" for k in mine[:3])
     yield finding(
         results,
         NAME,

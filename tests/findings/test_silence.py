@@ -445,3 +445,15 @@ def slow_host():
         for i in range(30)
         for e in dispatched(f"aten::op{i % 2}", 100 * i, 90, i + 1, 3, kernel(f"k{i % 2}", 100 * i + 92, 5, i + 1))
     ]
+
+
+def test_products_that_differ_in_the_middle_of_their_names_never_look_alike(report):
+    """What tells them apart is what a cut in the middle would take: tile sizes."""
+    name = "ampere_sgemm_with_a_name_that_is_far_too_long_{}_and_goes_on_for_quite_a_while_longer_nn"
+    events = [
+        e
+        for i, tile in enumerate(("32x128", "64x128"))
+        for e in dispatched("aten::mm", 100 * i, 10, i + 1, 2, kernel(name.format(tile), 100 * i + 10, 90, i + 1))
+    ]
+    evidence = fired(report, events, **device(8))["fp32-gemm-on-cuda-cores"].evidence
+    assert len({line.split(":")[0] for line in evidence}) == 2
