@@ -466,3 +466,10 @@ def test_the_tail_out_is_what_the_launching_thread_did_after_the_last_work(chain
     """Last work ends at 20; the thread then is in `postprocess` until 70, where the window ends."""
     micro = [launch("cudaLaunchKernel", 0, 5, 1), kernel("k", 10, 10, 1), annotation("postprocess", 20, 50)]
     assert by_cause(chains(micro).idle.tail_pieces) == {"python": 50}
+
+
+def test_the_first_event_of_a_trace_is_a_context_like_any_other(chains):
+    """The loader's annotation is row 0 and lasts beyond both ends of the gap [10, 100], in which L returns at 95."""
+    loader = annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 200)
+    built = chains([loader, launch("cudaLaunchKernel", 1, 2, 1), kernel("a", 5, 5, 1), *ended_by_b()])
+    assert built.idle.gap_pieces.filter(pl.col("cause") == int(Cause.INPUT_PIPELINE))["ns"].sum() == 85_000
