@@ -63,6 +63,8 @@ NAME = "overhead-bound"
 WAITS = 0.1
 #: Launches of a fused optimizer's step, at most: a kernel for some dozens of tensors each.
 FUSED = 8
+#: Of the window: less in compiled regions, and the run is eager.
+COMPILED = 0.1
 
 
 def find(results: Results) -> Iterable[Finding]:
@@ -129,7 +131,7 @@ def _advice(results: Results) -> str:
             "Part of the run already replays graphs: bring the rest (listed above) into the graph, or prepare "
             "it while the graph runs."
         )
-    if results[Compile].compile.regions:
+    if _compiled(results):
         return (
             'Compiled, but every kernel is launched by itself: torch.compile(..., mode="reduce-overhead") replays '
             f"a {graph} (static shapes; inputs are copied in), or raise the batch."
@@ -153,3 +155,9 @@ def _advice(results: Results) -> str:
         f'torch.compile(model, mode="reduce-overhead") do it{" and fuse the small kernels" if several else ""}; '
         "a larger batch gives each launch more work."
     )
+
+
+def _compiled(results: Results) -> bool:
+    """Whether compiled code is a part of the run worth speaking of, and not one function of many."""
+    outermost = [r for r in results[Compile].compile.regions if r.parent is None]
+    return share_of(results, sum(r.calls * r.cpu_ns_median for r in outermost)) >= COMPILED

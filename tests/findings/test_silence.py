@@ -457,3 +457,14 @@ def test_products_that_differ_in_the_middle_of_their_names_never_look_alike(repo
     ]
     evidence = fired(report, events, **device(8))["fp32-gemm-on-cuda-cores"].evidence
     assert len({line.split(":")[0] for line in evidence}) == 2
+
+
+def test_one_compiled_function_of_many_does_not_make_a_run_compiled(report):
+    """Of 3 ms: a region of 50 µs, or one around three of four operators."""
+
+    def advice(length):
+        region = op("Torch-Compiled Region: 0/0", 0, length)
+        return fired(report, [region, *slow_host()])["overhead-bound"].advice
+
+    assert advice(50).startswith("Capture the step")
+    assert advice(2200).startswith("Compiled, but every kernel")
