@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from analyzer.index.build import Chains
+from analyzer.index.vocabulary import matches
 from analyzer.report.columns import Name, Row, Text, column
 from analyzer.report.results import Result
 
@@ -15,8 +16,9 @@ ORDER = 5
 _TRAINING = r"^autograd::engine::|Backward0$"
 _DATA_PARALLEL = r"DistributedDataParallel"
 _READS = r"^aten::(?:item|nonzero)$"
-#: Runtime and driver calls by their platform's prefix: in the order of torch's own names for it.
-_PLATFORMS: dict[Literal["cuda", "hip", "musa", "xpu"], str] = {
+Platform = Literal["cuda", "hip", "musa", "xpu"]
+#: Runtime and driver calls of each platform, by their prefix.
+_PLATFORMS: dict[Platform, str] = {
     "cuda": r"^(?:cuda|cu)[A-Z]",
     "hip": r"^hip[A-Z]",
     "musa": r"^(?:musa|mu)[A-Z]",
@@ -39,7 +41,7 @@ class Program(Row, frozen=True, kw_only=True):
     IDENTITY: ClassVar[str] = "training"
 
     platform: Annotated[
-        Literal["cuda", "hip", "musa", "xpu"] | None,
+        Platform | None,
         column("platform", "whose runtime most calls are of; null: of none that is known, or no call"),
     ] = None
     training: Annotated[bool, column("training", "it runs backward")]
@@ -67,11 +69,8 @@ def analyze(chains: Chains) -> Traits:
     )
 
 
-def _platform(chains: Chains) -> Literal["cuda", "hip", "musa", "xpu"] | None:
+def _platform(chains: Chains) -> Platform | None:
     calls = np.bincount(chains.host.name[chains.host.is_call], minlength=len(chains.trace.names))
-    count = {
-        name: int(calls[chains.trace.names.str.contains(pattern).to_numpy()].sum())
-        for name, pattern in _PLATFORMS.items()
-    }
+    count = {name: int(calls[matches(chains.trace.names, pattern)].sum()) for name, pattern in _PLATFORMS.items()}
     most = max(_PLATFORMS, key=lambda name: count[name])
     return most if count[most] else None

@@ -119,7 +119,7 @@ def _pace(results: Results) -> str | None:
 
 
 def _advice(results: Results) -> str:
-    traits, graph = results[Traits].traits, words(results).graph
+    traits, own = results[Traits].traits, words(results)
     waits, launches = results[WaitCost].wait_cost.followed, results[Launches].launches.count
     if waits >= WAITS * launches:
         return (
@@ -134,7 +134,7 @@ def _advice(results: Results) -> str:
     if _compiled(results):
         return (
             'Compiled, but every kernel is launched by itself: torch.compile(..., mode="reduce-overhead") replays '
-            f"a {graph} (static shapes; inputs are copied in), or raise the batch."
+            f"a {own.graph} (static shapes; inputs are copied in), or raise the batch."
         )
     if traits.training:
         # A fused optimizer launches a kernel or two for many tensors.
@@ -142,16 +142,16 @@ def _advice(results: Results) -> str:
         fused = " use the optimizer's fused=True," if several else ""
         return (
             f"torch.compile the model to fuse point-wise chains,{fused} and raise the batch; with static shapes "
-            f'mode="reduce-overhead" replays {graph}s for forward and backward.'
+            f'mode="reduce-overhead" replays {own.graph}s for forward and backward.'
         )
     if share_of(results, results[WaitCost].wait_cost.idle_ns) >= SEEN and traits.reads_values:
         return (
-            f"Remove the blocking waits first (see blocking-sync): a {graph} cannot be captured across them. Then "
+            f"Remove the blocking waits first (see blocking-sync): a {own.graph} cannot be captured across them. Then "
             'torch.compile(model, mode="reduce-overhead"), or a larger batch.'
         )
     several = len({k.name for k in results[Kernels].kernels}) > 1
     return (
-        f"Capture the step in a {graph}{words(results).how} or let "
+        f"Capture the step in a {own.graph}{own.how} or let "
         f'torch.compile(model, mode="reduce-overhead") do it{" and fuse the small kernels" if several else ""}; '
         "a larger batch gives each launch more work."
     )
