@@ -162,13 +162,13 @@ def _recorded(trace: Trace, chains: Chains) -> dict[str, Recorded | None]:
         "memory_instants": trace.memory.height > 0,
         "module_hierarchy": bool(trace.names.gather(np.unique(frames.name)).str.starts_with("nn.Module: ").any()),
     }
-    said = trace.header.extra
+    said, asked = trace.header.extra, trace.header.asked
     # A flag that was not asked for is left out, by a Kineto that knows flags.
     told = "displayTimeUnit" in said or any(flag in said for flag in _FLAGS.values())
     out: dict[str, Recorded | None] = {}
     for field, flag in _FLAGS.items():
-        out[field] = "not recorded" if told or field in _SEEN else None
-        if said.get(flag) or seen.get(field):
+        out[field] = "not recorded" if told or field in _SEEN or flag in asked else None
+        if said.get(flag) or asked.get(flag) or seen.get(field):
             out[field] = "recorded"
     return out
 

@@ -24,6 +24,7 @@ from analyzer.events.schema import Trace
 from analyzer.events.select import Selection
 from analyzer.index import selecting
 from analyzer.index.build import build
+from analyzer.index.parts import Part
 from analyzer.report.blocks import Strip
 from analyzer.report.document import Findings, Headline, Kind, Report, Tool, ToolRow, Warnings
 from analyzer.report.findings import Finding, Severity
@@ -138,6 +139,7 @@ def strips(devices: Devices) -> tuple[Strip, ...]:
             line.cell_ns,
             device[line.device].window_busy_ns,
             device[line.device].window_idle_ns,
+            line.share(Part.EARLIER_WORK),
         )
         for line in devices.timeline
     )

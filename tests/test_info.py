@@ -66,3 +66,14 @@ def test_an_old_file_without_flags_is_described_by_its_events(tmp_path: Path) ->
     new = micro.write(tmp_path / "b.json", [op("mm", 0, 9)], record_shapes=1)
     facts = describe(read(str(new))).contract["info"]
     assert (facts["input_shapes"], facts["Python_stacks"]) == ("recorded", "not recorded")
+
+
+def test_an_old_file_says_in_its_operators_what_was_asked_for(tmp_path: Path) -> None:
+    """Each operator carries `Call stack` and `Module Hierarchy`; they are empty where nobody asked."""
+    for name, stacks, expected in (("a", ("", "net.py(3): forward"), "recorded"), ("b", ("", ""), "not recorded")):
+        events = [op("mm", 20 * i, 9) for i in range(2)]
+        for event, stack in zip(events, stacks, strict=True):
+            event["args"] = {"Call stack": stack, "Module Hierarchy": ""}
+        facts = describe(read(str(micro.write(tmp_path / f"{name}.json", events)))).contract["info"]
+        assert (facts["Python_stacks"], facts["module_hierarchy"]) == (expected, "not recorded")
+        assert facts["FLOP_estimates"] is None

@@ -62,6 +62,11 @@ class Timeline(Row, frozen=True, kw_only=True):
     ]
     busy: Annotated[tuple[float, ...], column("", "share of each cell that the device was busy")]
 
+    def share(self, part: Part) -> tuple[float, ...]:
+        """Share of each cell that a part takes; empty: it takes none of any."""
+        shares = tuple(cell.get(part.key, 0.0) for cell in self.cells)
+        return shares if any(shares) else ()
+
 
 class Devices(Result, frozen=True, kw_only=True):
     SECTION = "devices"

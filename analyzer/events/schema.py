@@ -160,6 +160,7 @@ class Header:
     devices      `deviceProperties` as recorded, each a dict of scalars.
     distributed  `distributedInfo` as recorded (rank, world_size, backend, pg_config ...), or empty.
     extra        every other top-level key that is small: scalars, flags, what `capture` stamped.
+    asked        flags of the profiler (`with_stack` ..) as the events of an old producer show them: set or not.
     """
 
     producer: str = "unknown"
@@ -167,6 +168,7 @@ class Header:
     devices: tuple[Mapping[str, Any], ...] = ()
     distributed: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    asked: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

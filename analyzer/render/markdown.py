@@ -71,7 +71,8 @@ def _block(block: Block, top: int) -> str:
             return f"- {escape(block.title)}: {escape(values.text(block.value, block.unit))}{note}"
         case Strip():
             busy, idle = units.duration(block.busy_ns), units.duration(block.idle_ns)
-            return f"{escape(block.title)}: busy {busy}, idle {idle}"
+            earlier = f", earlier work {units.duration(block.earlier_ns)}" if block.earlier else ""
+            return f"{escape(block.title)}: busy {busy}, idle {idle}{earlier}"
         case Note():
             return escape(block.text)
 

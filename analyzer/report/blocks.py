@@ -103,13 +103,21 @@ def metric(row: Row, field: str, note: str | None = None) -> Metric:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """The busy share of a device over time, for a one-line picture: one float in [0, 1] a cell; times in ns."""
+    """The busy share of a device over time, for a one-line picture: one float in [0, 1] a cell; times in ns.
+
+    earlier  the share of each cell that is earlier work, recorded or not; empty: none is.
+    """
 
     title: str
     shares: tuple[float, ...]
     cell_ns: float
     busy_ns: int
     idle_ns: int
+    earlier: tuple[float, ...] = ()
+
+    @property
+    def earlier_ns(self) -> float:
+        return sum(self.earlier) * self.cell_ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def hard() -> Report:
     )
     head = Headline(
         source=(HOSTILE[0], LONG, *HOSTILE[1:]), bound="overhead-bound", reason=" ".join((*HOSTILE, LONG)),
-        strips=(Strip("GPU 0", (0.0, 0.2, 0.6, 1.0) * 60, 10**12, 10**15, 10**15),
+        strips=(Strip("GPU 0", (0.0, 0.2, 0.6, 1.0) * 60, 10**12, 10**15, 10**15, (1.0,) * 60 + (0.0,) * 180),
                 Strip("GPU 123456", (1.0,) * 240, 0, 0, 0)),
         trust=(*HOSTILE, "模型" * 60), path="some folder/[/foo]\x1b[31m.json",
     )  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from analyzer.render import Options, render
-from analyzer.report.blocks import Metric, Note, Section, Table
+from analyzer.report.blocks import Metric, Note, Section, Strip, Table
 from analyzer.report.columns import Unit
 from analyzer.report.document import Findings, Report
 from analyzer.report.results import Results
@@ -117,6 +117,17 @@ def test_blocks_stand_in_their_order(tmp_path):
     text = shown(of_micro_trace(tmp_path), Section("x", "The title", blocks))
     places = [text.index(word) for word in ("The title", "first", "second", "Things", "row", "last")]
     assert places == sorted(places)
+
+
+def test_earlier_work_has_a_sign_of_its_own_in_the_strip(tmp_path):
+    """Ten cells of 1 ms: three of earlier work, busy or not, then idle, half busy, busy."""
+    busy = (0.0, 1.0, 0.0, 0.0, 0.2, 0.5, 1.0, 1.0, 1.0, 1.0)
+    strip = Strip("GPU 0", busy, 1e6, 5_700_000, 1_300_000, (1.0, 1.0, 0.9, 0.1, 0, 0, 0, 0, 0, 0))
+    picture, legend = shown(of_micro_trace(tmp_path), Section("x", "X", (strip,))).splitlines()[-2:]
+    assert picture == "  GPU 0  ╱╱╱░▒▓████"
+    assert legend.split("   ")[3:] == [
+        "█ busy 5.70 ms", "░ idle 1.30 ms", "╱ earlier work 3.00 ms", "1 cell = 1.00 ms",
+    ]  # fmt: skip
 
 
 def test_what_is_not_known_is_not_shown_as_nothing(tmp_path):

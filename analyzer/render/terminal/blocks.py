@@ -60,10 +60,12 @@ def draw_strip(page: Page, strip: Strip) -> None:
     lead = f"  {strip.title}  "
     room = max(10, min(len(strip.shares), page.width - len(lead)))
     shares = _resample(strip.shares, room)
-    page.line((lead, "dim"), *((_shade(x), "green" if x >= 0.5 else "yellow" if x > 0 else "dim") for x in shares))
+    earlier = _resample(strip.earlier, room) if strip.earlier else [0.0] * room
+    page.line((lead, "dim"), *map(_sign, shares, earlier))
     cell = strip.cell_ns * len(strip.shares) / room
+    before = f"   ╱ earlier work {units.duration(strip.earlier_ns)}" if strip.earlier else ""
     page.wrapped(
-        f"█ busy {units.duration(strip.busy_ns)}   ░ idle {units.duration(strip.idle_ns)}"
+        f"█ busy {units.duration(strip.busy_ns)}   ░ idle {units.duration(strip.idle_ns)}{before}"
         f"   1 cell = {units.duration(cell)}",
         len(lead),
         "dim",
@@ -83,6 +85,13 @@ def _resample(shares: Sequence[float], n: int) -> list[float]:
             k += 1
         out.append(total / size)
     return out
+
+
+def _sign(busy: float, earlier: float) -> tuple[str, str]:
+    """The sign of a cell, and its style."""
+    if earlier >= 0.5:
+        return "╱", "cyan"
+    return _shade(busy), "green" if busy >= 0.5 else "yellow" if busy > 0 else "dim"
 
 
 def _shade(share: float) -> str:

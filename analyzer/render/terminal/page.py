@@ -12,7 +12,7 @@ from analyzer import units
 
 _ASCII = str.maketrans({
     "✗": "x", "█": "#", "░": ".", "▇": "=", "…": "~", "µ": "u", "×": "x", "–": "-", "─": "-", "→": ">", "·": "-",
-    "▓": "#", "▒": "+",
+    "▓": "#", "▒": "+", "╱": "/",
 })  # fmt: skip
 #: A text beside a figure gets this much room, or lines of its own.
 LEAST_TEXT = 20

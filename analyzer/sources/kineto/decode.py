@@ -79,6 +79,8 @@ _COLLECTIVE_KEYS = (
     "Out split size",
 )
 _META = ("process_name", "thread_name", "process_labels")
+#: What operators carried before the header had flags -> the flag that asks for it.
+_ASKED = {"Call stack": "with_stack", "Module Hierarchy": "with_modules"}
 
 
 class Columns:
@@ -106,6 +108,7 @@ class Columns:
         self.bad_times = 0
         self.unknown = 0
         self._codes.unknown.clear()
+        self._asked: dict[str, bool] = {}  # flags of the profiler, as the events show them
         self.rows = 0
         self._cat = bytearray()
         self._name = bytearray()
@@ -224,6 +227,10 @@ class Columns:
         ops = list(compress(args, codes.translate(_IS_OP)))
         if not {*map(type, ops)} <= {dict}:
             ops = [a if type(a) is dict else {} for a in ops]
+        for key, flag in _ASKED.items():
+            filled = {bool(a[key]) for a in ops if key in a}
+            if filled:
+                self._asked[flag] = self._asked.get(flag, False) or True in filled
         self._correlation += correlation
         self._input += interned(ops, _INPUT_KEYS, self._inputs)
         self._seq += ids(ops, "Sequence number")
@@ -357,6 +364,7 @@ class Columns:
             "bad_times": self.bad_times,
             "unknown": self.unknown,
             "unknown_names": list(self._codes.unknown),
+            "asked": self._asked,
             "rows": self.rows,
             "cat": bytes(self._cat),
             "name": bytes(self._name),

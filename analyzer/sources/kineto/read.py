@@ -209,7 +209,11 @@ class Reading(Document):
         )
         if not (len(trace.host) or len(trace.device) or len(trace.memory)):
             notes.add("no-events")
-        header = replace(trace.header, producer=producer(self.values, self._hints(trace)))
+        asked: dict[str, bool] = {}
+        for _, result in results:
+            for flag, filled in result["asked"].items():
+                asked[flag] = asked.get(flag, False) or filled
+        header = replace(trace.header, producer=producer(self.values, self._hints(trace)), asked=asked)
         return replace(trace, header=header, warnings=notes.warnings())
 
     def _format(self, events: EventList) -> str:
