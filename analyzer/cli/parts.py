@@ -58,10 +58,13 @@ def selection(
     phase: str | None = None,
 ) -> Selection | None:
     """Raises UsageError for more than one of them, or one that is none."""
+    given = sum(option is not None for option in (step, steps, time_us, annotation, phase))
+    if not given:
+        return None
+    if given > 1:
+        raise click.UsageError("one of --step, --steps, --time, --annotation and --phase")
     from analyzer.events.select import Selection
 
-    if sum(option is not None for option in (step, steps, time_us, annotation, phase)) > 1:
-        raise click.UsageError("one of --step, --steps, --time, --annotation and --phase")
     if step is not None:
         return Selection(steps=(step, step))
     if steps is not None:
@@ -76,7 +79,7 @@ def selection(
         if name and re.fullmatch(r"-?\d{1,9}", number):
             return Selection(annotation=(name, int(number)))
         return Selection(annotation=(annotation, None))
-    return None if phase is None else Selection(phase=phase)
+    return Selection(phase=phase)
 
 
 def _stretch(text: str) -> tuple[float | None, float | None]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def report_of(path: str, *, part: Selection | None = None, jobs: int | None = None, strict: bool = False) -> Report:
     """The report of a run. Raises TraceError as the reader and the loader do."""
-    from analyzer import pipeline, saved
+    from analyzer import saved
     from analyzer.sources.kineto.read import read
 
     if path != "-" and (found := saved.load(path, "run")) is not None:
@@ -25,4 +25,7 @@ def report_of(path: str, *, part: Selection | None = None, jobs: int | None = No
     with Progress() as progress:
         # Not bound to a name: whoever holds the frames keeps a second copy of all host events alive.
         frames = [read(path, jobs=jobs, strict=strict, progress=progress)]
+    # Not before: while workers parse, the reader imports what the pipeline stands on.
+    from analyzer import pipeline
+
     return pipeline.run(frames.pop(), part)

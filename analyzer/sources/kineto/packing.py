@@ -6,7 +6,8 @@ Each packer takes the fast way first, and a careful one where a value is not wha
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from operator import itemgetter
 from typing import Any
 
@@ -120,13 +121,24 @@ def first_id(args: Any, keys: tuple[str, ...], default: int) -> int:
 
 def interned(args: Sequence[Event], keys: tuple[str, ...], table: Interner) -> bytes:
     """Positions in `table` of the values of `keys`; -1 where the first key is not there."""
-    first, dumps = keys[0], orjson.dumps
-    if not [1 for a in args if first in a]:
+    first = keys[0]
+    some = [a for a in args if first in a]
+    if not some:
         return b"\xff" * 4 * len(args)
     try:
-        return pack("i", [table[dumps(tuple(map(a.get, keys)))] if first in a else -1 for a in args])
-    except TypeError:
-        return pack("i", [table[_dumped(a, keys)] if first in a else -1 for a in args])
+        found = [table[text] for text in map(orjson.dumps, map(_values(keys), some))]
+    except (KeyError, TypeError):
+        found = [table[_dumped(a, keys)] for a in some]
+    if len(some) == len(args):
+        return pack("i", found)
+    each = iter(found)
+    return pack("i", [next(each) if first in a else -1 for a in args])
+
+
+@cache
+def _values(keys: tuple[str, ...]) -> Callable[[Event], tuple[Any, ...]]:
+    """The values of several keys; raises KeyError where one is not there."""
+    return itemgetter(*keys)
 
 
 def interned_configs(args: Sequence[Event], table: Interner) -> bytes:
