@@ -222,7 +222,8 @@ def _between(chains: Chains, rows: pl.Series) -> pl.DataFrame:
     mine = pl.col("after").is_in(rows.implode()) & pl.col("before").is_in(rows.implode())
     gaps = chains.idle.spans.with_row_index("gap").filter(mine).select(pl.col("gap").cast(pl.Int64), "start", "end")
     cause = pl.col("cause")
-    late = chains.idle.pieces.filter(~pl.col("pause") & cause.is_in([int(c) for c in _LATE]))
+    between = pl.Series(np.isin(np.arange(chains.idle.spans.height), gaps["gap"])).gather(chains.idle.pieces["gap"])
+    late = chains.idle.pieces.filter(between & ~pl.col("pause") & cause.is_in([int(c) for c in _LATE]))
     host = late.group_by(pl.col("gap").cast(pl.Int64)).agg(
         pl.col("ns").sum(), dispatch=pl.col("ns").filter(cause.is_in([int(c) for c in _DISPATCH])).sum()
     )

@@ -157,7 +157,7 @@ def analyze(chains: Chains) -> Devices:
                 tail_out_ns=max(0, window.end - max(last, window.start)),
             )
         )
-        shares = _busy_shares(group, window.start, window.end)
+        shares = _busy_shares(chains.device.busy[device], window.start, window.end)
         timeline.append(
             Timeline(
                 device=device,
@@ -176,14 +176,9 @@ def _parts(found: Cells) -> tuple[dict[str, float], ...]:
     return tuple({part.key: float(row[part]) for part in Part if row[part]} for row in rounded)
 
 
-def _busy_shares(work: pl.DataFrame, start: int, end: int) -> list[float]:
+def _busy_shares(busy: intervals.Cover, start: int, end: int) -> list[float]:
     """Busy share of each of CELLS equal cells of the window: differences of the running busy time."""
-    disjoint = intervals.merged(work.drop("frontier"), ["device"])
-    ts, te = disjoint["ts"].to_numpy(), disjoint["end"].to_numpy()
-    total = np.concatenate(([0], np.cumsum(te - ts)))
-    borders = np.linspace(start, end, CELLS + 1)
-    k = np.searchsorted(ts, borders, "right")
-    running = total[k] - np.where(k > 0, np.maximum(0, te[k - 1] - borders), 0)
+    running = busy.before(np.linspace(start, end, CELLS + 1))
     width = (end - start) / CELLS or 1.0
     shares: list[float] = np.clip(np.diff(running) / width, 0, 1).round(6).tolist()
     return shares

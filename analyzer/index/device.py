@@ -69,6 +69,11 @@ class Device:
         kind = kinds.kinds(work, self.trace.names, operator, recorded.to_numpy())
         return work.with_columns(kind=kind, communication=kind == "communication")
 
+    @cached_property
+    def busy(self) -> dict[int, intervals.Cover]:
+        """When each device is at work, whatever the stream."""
+        return intervals.covers(self.frame)
+
     @property
     def kind(self) -> pl.Series:
         """Kind of each row; see `kinds.kinds`."""

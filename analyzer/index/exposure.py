@@ -6,7 +6,7 @@ hidden. These are the questions that judgements ask of the chains.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -65,25 +65,19 @@ def waited_during(chains: Chains, start: Ints, end: Ints) -> Ints:
     Idle time between work that was queued in time (the device's own turnaround, a graph's inside, a
     dependency) is no part of it: no host could have shortened it.
     """
-    total = np.zeros(len(start), np.int64)
-    late = chains.idle.spans.filter(pl.col("launch").is_not_null())
-    if not late.height:
-        return total
-    returned = chains.host.end[late["launch"].to_numpy()]
-    late = late.with_columns(end=pl.min_horizontal("end", pl.Series(returned))).filter(pl.col("end") > pl.col("start"))
-    for _, one in late.sort("device", "start").group_by("device", maintain_order=True):
-        ts, te = one["start"].to_numpy(), one["end"].to_numpy()
-        total += _running(ts, te, end) - _running(ts, te, start)
-    return total
+    return _sum(chains.idle.late.values(), start, end)
 
 
 def busy_during(chains: Chains, start: Ints, end: Ints) -> Ints:
     """Device-busy time inside each host interval (ns, all devices)."""
+    return _sum(chains.device.busy.values(), start, end)
+
+
+def _sum(covers: Iterable[intervals.Cover], start: Ints, end: Ints) -> Ints:
+    """Time inside each interval that the devices' covers take together."""
     total = np.zeros(len(start), np.int64)
-    busy = intervals.merged(chains.device.frame.select("device", "ts", "end"), ["device"])
-    for _, one in busy.group_by("device"):
-        ts, te = one["ts"].to_numpy(), one["end"].to_numpy()
-        total += _running(ts, te, end) - _running(ts, te, start)
+    for one in covers:
+        total += one.within(start, end)
     return total
 
 
@@ -119,17 +113,8 @@ def alone(work: pl.DataFrame, mine: Mask) -> int:
 
 
 def busy(work: pl.DataFrame) -> int:
-    """Time in which any of some device work ran (ns, all devices)."""
-    return int(intervals.union_length(work, ["device"])["length"].sum())
-
-
-def _running(ts: Ints, te: Ints, t: Ints) -> Ints:
-    """Time covered before each instant; `ts`, `te` disjoint and sorted."""
-    total = np.concatenate(([0], np.cumsum(te - ts)))
-    k = np.searchsorted(ts, t, "right")
-    over = np.where(k > 0, te[np.maximum(k, 1) - 1] - t, 0) if len(te) else np.zeros(len(t), np.int64)
-    running: Ints = total[k] - np.maximum(0, over)
-    return running
+    """Time in which any of some device work ran (ns, all devices). work: rows of `Device.frame`, in its order."""
+    return intervals.length(work)
 
 
 def operators(chains: Chains, pattern: str) -> Mask:

@@ -125,6 +125,14 @@ class Idle:
         ).select(gaps.columns)
         return pl.concat([gaps, self._spans(self.edges, edge=True), tails])
 
+    @cached_property
+    def late(self) -> dict[int, intervals.Cover]:
+        """By device, the idle time in which the call that ends it had not returned: the host was late."""
+        waited = self.spans.filter(pl.col("launch").is_not_null())
+        returned = pl.Series(take(self.host.end, waited["launch"].to_numpy()), dtype=pl.Int64)
+        waited = waited.with_columns(ts="start", end=pl.min_horizontal("end", returned))
+        return intervals.covers(waited.filter(pl.col("end") > pl.col("ts")))
+
     def _spans(self, idle: pl.DataFrame, *, edge: bool) -> pl.DataFrame:
         thread = self._thread_of(idle["launch"].fill_null(-1))
         return idle.select(

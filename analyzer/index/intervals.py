@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from analyzer.index.tree import Ints
 
 #: Cutting an event can leave the one before it outlasting it: passes until nothing does. Real traces need
@@ -62,16 +64,26 @@ def union_length(intervals: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     return with_frontier(only, by).group_by(by, maintain_order=True).agg(length=fresh.clip(lower_bound=0).sum())
 
 
+def length(work: pl.DataFrame) -> int:
+    """Length of the unions of (`ts`, `end`) of each device, added up (ns). work: by device and start."""
+    device, ts, end = (work[column].to_numpy() for column in ("device", "ts", "end"))
+    if not len(ts):
+        return 0
+    # Each device's times are lifted beyond those of the one before: one running maximum serves all.
+    lift = np.cumsum(np.append(0, device[1:] != device[:-1])) * (int(end.max()) - int(ts.min()) + 1)
+    reached = np.maximum.accumulate(end + lift)
+    before = np.append(ts[0], reached[:-1])
+    return int(np.maximum(reached - np.maximum(ts + lift, before), 0).sum())
+
+
 def merged(intervals: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """The union itself: disjoint maximal intervals, columns of `by`, `ts`, `end`. Touching ones merge."""
-    new = (pl.col("frontier").is_null() | (pl.col("ts") > pl.col("frontier"))).cast(pl.Int64)
-    return (
-        with_frontier(intervals, by)
-        .with_columns(run=new.cum_sum())
-        .group_by([*by, "run"], maintain_order=True)
-        .agg(ts=pl.col("ts").min(), end=pl.col("end").max())
-        .drop("run")
-    )
+    ordered = with_frontier(intervals.select(*by, "ts", "end"), by)
+    new = pl.col("frontier").is_null() | (pl.col("ts") > pl.col("frontier"))
+    reached = pl.max_horizontal("end", "frontier")
+    # A run begins with its earliest start, and its last row has reached the latest end.
+    rows = ordered.select(*by, "ts", end=reached, new=new, last=new.shift(-1, fill_value=True))
+    return rows.filter("new").select(*by, "ts").with_columns(rows.filter("last")["end"])
 
 
 def spread(column: str) -> pl.Expr:
@@ -90,21 +102,31 @@ class Cover:
     def total(self) -> int:
         return int(self._total[-1])
 
-    def before(self, t: Ints) -> Ints:
-        """Covered time before each instant."""
+    def before(self, t: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Covered time before each instant, which may lie between two nanoseconds."""
         if not len(self._ts):
             return np.zeros(len(t), np.int64)
         k = np.searchsorted(self._ts, t, "right")
         over = np.where(k > 0, self._te[np.maximum(k, 1) - 1] - t, 0)
-        out: Ints = self._total[k] - np.maximum(0, over)
+        out: npt.NDArray[Any] = self._total[k] - np.maximum(0, over)
         return out
 
     def within(self, start: Ints, end: Ints) -> Ints:
         """Covered time of each [start, end)."""
-        return self.before(end) - self.before(start)
+        out: Ints = self.before(end) - self.before(start)
+        return out
 
 
 def cover(intervals: pl.DataFrame) -> Cover:
     """The union of (`ts`, `end`), whatever else they belong to."""
     union = merged(intervals.select("ts", "end", all=pl.lit(0)), ["all"])
     return Cover(union["ts"].to_numpy(), union["end"].to_numpy())
+
+
+def covers(intervals: pl.DataFrame) -> dict[int, Cover]:
+    """The union of (`ts`, `end`) of each device."""
+    union = merged(intervals, ["device"])
+    return {
+        int(device): Cover(one["ts"].to_numpy(), one["end"].to_numpy())
+        for (device,), one in union.group_by("device", maintain_order=True)
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -139,6 +140,20 @@ def framed(spans):
 def test_the_length_of_a_union_is_the_number_of_covered_nanoseconds(spans):
     lengths = dict(intervals.union_length(framed(spans), ["group"]).iter_rows())
     assert lengths == {group: len(ns) for group, ns in plain_union(spans).items()}
+
+
+@given(SPANS)
+def test_the_lengths_of_the_devices_unions_add_up(spans):
+    work = framed(spans).rename({"group": "device"}).sort("device", "ts")
+    assert intervals.length(work) == sum(map(len, plain_union(spans).values()))
+
+
+@given(SPANS, st.lists(st.integers(-5, 90), min_size=1))
+def test_a_cover_counts_what_lies_before_an_instant(spans, instants):
+    covers = intervals.covers(framed(spans).rename({"group": "device"}))
+    assert covers.keys() == plain_union(spans).keys()
+    for device, ns in plain_union(spans).items():
+        assert covers[device].before(np.array(instants)).tolist() == [sum(t < i for t in ns) for i in instants]
 
 
 @given(SPANS)
