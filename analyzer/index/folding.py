@@ -1,7 +1,7 @@
 """Names of annotations that differ in numbers only: one, where their calls launch the same work.
 
 `execute_context_0(0)_generation_8(8)` and `..._generation_7(7)` are one kind of call; `linear_m1` and
-`linear_m4096` are two. The work tells, as for kinds of steps (`step_kinds`); since the names differ as well, a
+`linear_m4096` are two. The work tells, as for kinds of steps (`steps.kinds`); since the names differ as well, a
 device time that differs by more than a factor of two keeps them apart too.
 """
 
@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from analyzer.events.schema import Cat
-from analyzer.index import step_kinds
 from analyzer.index.launched import groups, launched
+from analyzer.index.steps import kinds
 from analyzer.index.vocabulary import Role
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _clusters(chains: Chains, work: Launched, of_thread: Ints, rows: Ints) -> li
     step = np.full(host.height + 1, -1, np.int64)
     step[work.row] = slot
     step = step[chains.device.frame["launch"].fill_null(-1).to_numpy()]
-    kind = step_kinds.kinds(chains, step, len(rows), np.zeros(len(rows), np.int64))
+    kind = kinds.kinds(chains, step, len(rows), np.zeros(len(rows), np.int64))
     held = step >= 0
     device = np.bincount(step[held], weights=chains.device.frame["dur"].to_numpy()[held], minlength=len(rows))
     calls = pl.DataFrame({"name": host.name[rows].astype(np.int64), "kind": kind, "device": device})

@@ -1,6 +1,6 @@
 """Steps and their kinds: what a run consists of, told by what it launches.
 
-    Steps   found by `steps_found`; each with its host interval, its wall time and the device work that it launched.
+    Steps   found by `steps.find`; each with its host interval, its wall time and the device work that it launched.
     phases  kinds of steps, most wall time first; named by the engine's words where it gives them.
 
 The wall of a step runs from the later of its host's start and the end of the previous step's device work, to the
@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from analyzer.index import step_kinds
 from analyzer.index.engines import Engines, known
-from analyzer.index.steps_found import Found, How, Scene, find, folded
+from analyzer.index.steps import kinds
+from analyzer.index.steps.find import find
+from analyzer.index.steps.scene import Found, How, Scene, folded
 
 if TYPE_CHECKING:
     from analyzer.index.build import Chains
@@ -143,7 +144,7 @@ def _name(
 ) -> tuple[Ints, tuple[str, ...], tuple[str, ...]]:
     """Phase of each step, most wall time first; the phases' names and kinds."""
     by = chains.host.process if found.by_process else scene.groups
-    update = step_kinds.updates(chains, found.group, found.start, found.end, by)
+    update = kinds.updates(chains, found.group, found.start, found.end, by)
     kind = scene.kinds(found)
     counted = (scene.events(found) > 0) & ~_cut(chains, found)
     word = said["phase"].fill_null("").to_numpy().astype(str)

@@ -1,0 +1,1 @@
+"""Where a run's steps are, and of which kinds."""
