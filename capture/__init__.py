@@ -10,7 +10,8 @@
 `python -m capture train.py` records a program without changing it.
 """
 
-from capture.recorder import Recorder, record, step
+from capture.recorder import Recorder
+from capture.recording import record, step
 from capture.schedule import Schedule
 
 __all__ = ["Recorder", "Schedule", "record", "step"]

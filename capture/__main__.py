@@ -7,7 +7,8 @@ import torch
 
 from capture import program
 from capture.messages import say
-from capture.recorder import Recorder, record
+from capture.recorder import Recorder
+from capture.recording import record
 from capture.schedule import Schedule
 from capture.steps import StepHooks
 from capture.window import Window

@@ -1,4 +1,4 @@
-"""`record`: a context manager and decorator around torch's profiler."""
+"""`Recorder`: a context manager and decorator around torch's profiler."""
 
 import functools
 import inspect
@@ -23,7 +23,8 @@ from capture.schedule import Schedule
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_current: list["Recorder"] = []
+#: Recordings under way, the innermost last.
+current: list["Recorder"] = []
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Recorder:
         if self._phase != "new":
             raise RuntimeError("a recording is used once: call record(...) again for another")
         self._thread, self._process = threading.get_ident(), os.getpid()
-        _current.append(self)
+        current.append(self)
         with spare("starting the recording", self._fail):
             self._neighbour.watch()
             self._new_cycle()
@@ -86,8 +87,8 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self in _current:
-            _current.remove(self)
+        if self in current:
+            current.remove(self)
         self.close()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
@@ -136,8 +137,8 @@ class Recorder:
         """End without writing, and without a word about it."""
         with spare("stopping the profiler", self._problem):
             self._abandon()
-        if self in _current:
-            _current.remove(self)
+        if self in current:
+            current.remove(self)
         if self._phase != "done":
             self._done()
 
@@ -389,65 +390,3 @@ class Recorder:
     def _problem(self, text: str) -> None:
         self.problems.append(text)
         say(text)
-
-
-def record(
-    path: str | os.PathLike[str] = "trace.json.gz",
-    *,
-    wait: int = 10,
-    warmup: int = 3,
-    active: int = 5,
-    repeat: int = 1,
-    whole: bool = False,
-    shapes: bool = False,
-    stacks: bool = False,
-    memory: bool = False,
-    modules: bool = False,
-    gpu: bool = True,
-    sync: bool = True,
-    scenario: str | None = None,
-    flags: dict[str, Any] | None = None,
-    on_ready: Callable[[Any, Path], None] | None = None,
-    quiet: bool = False,
-) -> Recorder:
-    """Record some steps of the enclosed program into `path` (`.json` or `.json.gz`).
-
-    Call `step()` on the result (or `capture.step()`) at the end of each step. The first `wait` steps run
-    without any profiler, and the later of them are timed; `warmup` steps let the profiler start up; `active`
-    steps are recorded; all that `repeat` times, one file each. `whole` records all of the block instead,
-    and needs no steps.
-
-    shapes, stacks, memory, modules: record these too. Off, because each makes CPU times longer than they
-    are. gpu: record the device where there is one. sync: wait for the device before the timed and before
-    the recorded steps, never inside them; off, the first device events may belong to earlier steps.
-    scenario, flags: noted in the trace. on_ready: called with torch's profiler and the file's path.
-
-    In a distributed run each rank writes its own file, with the rank in the name. Whatever fails in here
-    is said on standard error, and the program goes on. Raises ValueError for a schedule or a name that
-    makes no sense, before anything is run.
-    """
-    if callable(path):
-        raise TypeError("write @record(...) with parentheses and a file name")
-    return Recorder(
-        Config(
-            path=output.check(path),
-            schedule=Schedule(wait, warmup, active, repeat),
-            whole=whole,
-            shapes=shapes,
-            stacks=stacks,
-            memory=memory,
-            modules=modules,
-            gpu=gpu,
-            sync=sync,
-            scenario=scenario,
-            flags=dict(flags or {}),
-            on_ready=on_ready,
-            quiet=quiet,
-        )
-    )
-
-
-def step() -> None:
-    """A step of the program ended: for the innermost recording, if one is under way; else nothing."""
-    if _current:
-        _current[-1].step()

@@ -17,7 +17,8 @@ from analyzer.events.schema import Cat, Trace
 from analyzer.events.select import Selection
 from analyzer.index import selecting
 from analyzer.sources.kineto import dialects
-from analyzer.sources.kineto.decode import CORRELATION_KEYS, Columns, inexact
+from analyzer.sources.kineto.arguments import CORRELATION_KEYS
+from analyzer.sources.kineto.decode import Columns, inexact
 from analyzer.sources.kineto.numbers import spell, to_ns
 from analyzer.sources.kineto.packing import Event, first_id
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from capture.recorder import record
+from capture.recording import record
 from capture.scenarios import decode, train
 from capture.scenarios.base import Scenario, Work, default_device, synchronize
 from capture.steps import StepHooks

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from capture import device as facts
-from capture.recorder import record
+from capture.recording import record
 from capture.scenarios import check, manifest
 from capture.scenarios.base import Expect, Scenario, Variant, synchronize
 from capture.scrub import scrub_file, secrets_of_this_machine

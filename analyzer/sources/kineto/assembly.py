@@ -6,17 +6,14 @@ Everything here is a whole-column operation, except for what only odd producers 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from analyzer.events.builder import NULL, EventsBuilder
-from analyzer.events.schema import COLLECTIVES, Cat
-from analyzer.sources.kineto import dialects
+from analyzer.events.schema import Cat
+from analyzer.sources.kineto import dialects, rows
 from analyzer.sources.kineto.decode import OPEN
-from analyzer.sources.kineto.numbers import to_id
 from analyzer.sources.kineto.packing import FLOAT_US, INT_US
 from analyzer.sources.limits import MAX_DISTANCE_NS
 from analyzer.sources.notes import Notes
@@ -211,9 +208,9 @@ def assemble(results: Sequence[tuple[int, dict[str, Any]]], origins: Sequence[Or
     builder = EventsBuilder(
         names,
         threads,
-        map(_config_row, configs),
-        map(_input_row, inputs),
-        map(_collective_row, collectives),
+        map(rows.config, configs),
+        map(rows.inputs, inputs),
+        map(rows.collective, collectives),
     )
     for (kind, pid, tid), text in meta.items():
         builder.lane(kind, pid, text, tid)
@@ -366,52 +363,3 @@ def _small(column: Ints, otherwise: int) -> npt.NDArray[np.int32]:
     import numpy as np
 
     return np.where(np.abs(column + 1) < 1 << 31, column, otherwise).astype(np.int32)
-
-
-def _input_row(text: str) -> tuple[str | None, ...]:
-    """A row of INPUTS: each value as JSON."""
-    return tuple(None if value is None else orjson.dumps(value).decode() for value in orjson.loads(text))
-
-
-def _collective_row(text: str) -> tuple[int | str | bool | None, ...]:
-    """A row of COLLECTIVES; a value of another type than its column's is as good as none."""
-    values = zip(COLLECTIVES.values(), orjson.loads(text), strict=True)
-    return tuple(_TYPED[kind](value) for kind, value in values)
-
-
-def _text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
-
-
-def _number(value: Any) -> int | None:
-    number = to_id(value)
-    return None if number == NULL else number
-
-
-def _flag(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else {"true": True, "false": False}.get(str(value).lower())
-
-
-_TYPED: dict[str, Callable[[Any], int | str | bool | None]] = {"String": _text, "Int64": _number, "Boolean": _flag}
-
-
-def _config_row(text: str) -> tuple[int | float | None, ...]:
-    """A row of CONFIGS from [grid, block, registers, shared memory, blocks, warps, occupancy]."""
-    grid, block, *rest = orjson.loads(text)
-    numbers: list[int | float | None] = []
-    for axes in (grid, block):
-        axes = axes if isinstance(axes, list) else []
-        numbers += [_whole(axis) for axis in (axes + [None] * 3)[:3]]
-    numbers += [_whole(rest[0]), _whole(rest[1])]
-    numbers += [
-        float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None for value in rest[2:]
-    ]
-    return tuple(numbers)
-
-
-def _whole(value: object) -> int | None:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63:
-        return value
-    return None

@@ -9,7 +9,9 @@ import orjson
 
 from analyzer.sources.kineto.elements import OtherDocument, Sink
 from analyzer.sources.kineto.framing import EVENT_START, Borders, Text, element_end, skip_space
-from analyzer.sources.kineto.repair import Broken, Incomplete, mend, mend_many, next_event
+from analyzer.sources.kineto.literals import mend_all
+from analyzer.sources.kineto.repair import Broken, Incomplete, mend
+from analyzer.sources.kineto.resume import next_event
 from analyzer.sources.limits import CHUNK, MAX_DAMAGE
 
 #: Where in the list the text stands: at its start, behind a comma, behind an element.
@@ -156,23 +158,24 @@ class BlockParser:
 
     def _take_mended(self, piece: bytes, offset: int, done: Stretch) -> bool:
         """Take a chunk whose faults all lie inside strings and words."""
-        mended = mend_many(piece)
+        mended = mend_all(piece)
         if mended is None:
             return False
+        text, notes = mended
         try:
-            elements = orjson.loads(mended.text)
+            elements = orjson.loads(text)
         except orjson.JSONDecodeError:
             return False
         # Whatever else is odd is left to be looked at element by element.
         if not all(type(e) is dict for e in elements):
             return False
-        if mended.text.count(b'"ph"') != sum("ph" in e for e in elements):
+        if text.count(b'"ph"') != sum("ph" in e for e in elements):
             return False
         try:
-            self.sink.add(mended.text)
+            self.sink.add(text)
         except OtherDocument:
             return False
-        for code, position, times in mended.notes:
+        for code, position, times in notes:
             done.note(code, offset - 1 + position, times)
         return True
 

@@ -19,8 +19,8 @@ from operator import itemgetter
 from typing import Any
 
 from analyzer.events.builder import NULL
-from analyzer.events.schema import Cat
 from analyzer.sources.kineto import dialects, elements
+from analyzer.sources.kineto.arguments import Arguments
 from analyzer.sources.kineto.numbers import spell, to_id, to_ns
 from analyzer.sources.kineto.packing import (
     FORMAT,
@@ -30,11 +30,7 @@ from analyzer.sources.kineto.packing import (
     Interner,
     NotPlain,
     Threads,
-    first_id,
     id_or_null,
-    ids,
-    interned,
-    interned_configs,
     pack,
     time_kind,
 )
@@ -44,43 +40,12 @@ from analyzer.sources.limits import EXACT_US, MAX_DURATION_NS
 OPEN = -2
 
 _MAX_DURATION_US = MAX_DURATION_NS / 1000
-_CALL_OR_DEVICE = bytes(int(c in (Cat.RUNTIME, Cat.DRIVER) or 16 <= c <= 18) for c in range(256))
-_IS_DEVICE = bytes(int(16 <= c <= 18 or c == dialects.UNDECIDED) for c in range(256))
-_IS_OP = bytes(int(c == Cat.OP) for c in range(256))
 _IS_KEPT = bytes(int(c < 32 or c == dialects.UNDECIDED) for c in range(256))
-_HAS_CORRELATION = bytes(int(bool(_CALL_OR_DEVICE[c]) or c == dialects.UNDECIDED) for c in range(256))
 
 _SIX = itemgetter("cat", "name", "pid", "tid", "ts", "dur")
 _MEMORY_KEYS = ("Device Type", "Device Id", "Bytes", "Total Allocated", "Total Reserved")
 _MEMORY = itemgetter(*_MEMORY_KEYS)
-CORRELATION_KEYS = ("correlation", "correlation_id", "connection_id")
-_BYTES_KEYS = ("bytes", "size")
-#: In the order of `schema.INPUTS`.
-_INPUT_KEYS = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
-#: In the order of `schema.COLLECTIVES`.
-_COLLECTIVE_KEYS = (
-    "Collective name",
-    "Process Group Name",
-    "Process Group Description",
-    "Group size",
-    "Process Group Ranks",
-    "Global rank start",
-    "Global rank stride",
-    "Rank",
-    "Src Rank",
-    "Dst Rank",
-    "Seq",
-    "Comms Id",
-    "Is asynchronized op",
-    "dtype",
-    "In msg nelems",
-    "Out msg nelems",
-    "In split size",
-    "Out split size",
-)
 _META = ("process_name", "thread_name", "process_labels")
-#: What operators carried before the header had flags -> the flag that asks for it.
-_ASKED = {"Call stack": "with_stack", "Module Hierarchy": "with_modules"}
 
 
 class Columns:
@@ -92,10 +57,8 @@ class Columns:
 
     def __init__(self) -> None:
         self._names = Interner(str)
-        self._inputs = Interner()
-        self._collectives = Interner()
-        self._configs = Interner()
         self._threads = Threads()
+        self._args = Arguments()
         self._codes = Codes()
         self._times_as_text = False
         self._reset()
@@ -108,23 +71,12 @@ class Columns:
         self.bad_times = 0
         self.unknown = 0
         self._codes.unknown.clear()
-        self._asked: dict[str, bool] = {}  # flags of the profiler, as the events show them
         self.rows = 0
         self._cat = bytearray()
         self._name = bytearray()
         self._thread = bytearray()
         self._ts: list[tuple[str, bytes]] = []
         self._dur: list[tuple[str, bytes]] = []
-        self._correlation = bytearray()
-        self._input = bytearray()
-        self._seq = bytearray()
-        self._fwd_thread = bytearray()
-        self._collective = bytearray()  # of operators
-        self._work_collective = bytearray()
-        self._device = bytearray()
-        self._stream = bytearray()
-        self._config = bytearray()
-        self._bytes = bytearray()
         self._memory_ts: list[tuple[str, bytes]] = []
         self._memory = bytearray()
         self._meta: dict[tuple[str, str, str], str] = {}
@@ -194,7 +146,7 @@ class Columns:
         names = pack("i", list(map(self._names.__getitem__, name)))
         threads = pack("i", list(map(self._threads.__getitem__, zip(pid, tid, strict=True))))
         packed, packed_dur = pack(FORMAT[kind], ts), pack(FORMAT[kind_dur], dur)
-        self._arguments(codes, args)
+        self._args.add(codes, args)
         # From here on nothing can fail.
         self.complete += total
         self.unknown += unknown
@@ -215,35 +167,6 @@ class Columns:
         self._thread += threads
         self._ts.append(ts)
         self._dur.append(dur)
-
-    def _arguments(self, codes: bytes, args: Sequence[Any]) -> None:
-        """What is kept of `args`: correlation of calls and device work, inputs and sequence of operators,
-        collectives, and device, stream, launch configuration and bytes of device work."""
-        some = list(compress(args, codes.translate(_HAS_CORRELATION)))
-        try:
-            correlation = pack("q", [a["correlation"] for a in some])
-        except (KeyError, TypeError, struct.error):
-            correlation = pack("q", [first_id(a, CORRELATION_KEYS, 0) for a in some])
-        ops = list(compress(args, codes.translate(_IS_OP)))
-        if not {*map(type, ops)} <= {dict}:
-            ops = [a if type(a) is dict else {} for a in ops]
-        for key, flag in _ASKED.items():
-            filled = {bool(a[key]) for a in ops if key in a}
-            if filled:
-                self._asked[flag] = self._asked.get(flag, False) or True in filled
-        self._correlation += correlation
-        self._input += interned(ops, _INPUT_KEYS, self._inputs)
-        self._seq += ids(ops, "Sequence number")
-        self._fwd_thread += ids(ops, "Fwd thread id")
-        self._collective += interned(ops, _COLLECTIVE_KEYS, self._collectives)
-        work = [a if type(a) is dict else {} for a in compress(args, codes.translate(_IS_DEVICE))]
-        if not work:
-            return
-        self._work_collective += interned(work, _COLLECTIVE_KEYS, self._collectives)
-        self._device += ids(work, "device")
-        self._stream += ids(work, "stream")
-        self._config += interned_configs(work, self._configs)
-        self._bytes += pack("q", [first_id(a, _BYTES_KEYS, NULL) for a in work])
 
     def _metadata(self, events: Iterable[Event]) -> None:
         """Names and labels of processes and threads; the last one written counts."""
@@ -342,7 +265,7 @@ class Columns:
         if rows:
             code_column, name_column, thread_column, ts, durs, args = zip(*rows, strict=True)
             codes = bytes(code_column)
-            self._arguments(codes, args)
+            self._args.add(codes, args)
             self._append(
                 codes,
                 pack("i", name_column),
@@ -364,32 +287,19 @@ class Columns:
             "bad_times": self.bad_times,
             "unknown": self.unknown,
             "unknown_names": list(self._codes.unknown),
-            "asked": self._asked,
             "rows": self.rows,
             "cat": bytes(self._cat),
             "name": bytes(self._name),
             "thread": bytes(self._thread),
             "ts": self._ts,
             "dur": self._dur,
-            "correlation": bytes(self._correlation),
-            "input": bytes(self._input),
-            "seq": bytes(self._seq),
-            "fwd_thread": bytes(self._fwd_thread),
-            "collective": bytes(self._collective),
-            "work_collective": bytes(self._work_collective),
-            "device": bytes(self._device),
-            "stream": bytes(self._stream),
-            "config": bytes(self._config),
-            "bytes": bytes(self._bytes),
             "memory_ts": self._memory_ts,
             "memory": bytes(self._memory),
             "meta": self._meta,
             "ends": self._ends,
             "flows": self._flows,
             "new_names": self._names.fresh(),
-            "new_inputs": [text.decode() for text in self._inputs.fresh()],
-            "new_collectives": [text.decode() for text in self._collectives.fresh()],
-            "new_configs": [text.decode() for text in self._configs.fresh()],
+            **self._args.take(),
             "new_threads": [(spell(pid), spell(tid)) for pid, tid in self._threads.fresh()],
         }
         self._reset()

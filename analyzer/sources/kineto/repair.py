@@ -2,7 +2,7 @@
 
 Repairs are exact: text inside strings is kept as it stands, numbers that mean nothing become null.
 What cannot be told for certain (a member that is missing, a value cut in two) is `Broken`, and the
-event is given up; `next_event` then finds the next intact one.
+event is given up; `resume.next_event` then finds the next intact one.
 
 Decisions depend on the text alone, never on where a block of it happens to end: where the end is
 too near to judge, `Incomplete` asks for more.
@@ -10,67 +10,21 @@ too near to judge, `Incomplete` asks for more.
 
 from __future__ import annotations
 
-import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import orjson
-
-from analyzer.sources.kineto.framing import EVENT_START, Text, element_end, skip_space
-from analyzer.sources.limits import MAX_DEPTH, MAX_ELEMENT, MAX_SEARCH
+from analyzer.sources.kineto import literals
+from analyzer.sources.kineto.framing import EVENT_START, Text, skip_space
+from analyzer.sources.limits import MAX_DEPTH, MAX_ELEMENT
 
 _QUOTE, _BACKSLASH, _COMMA, _COLON = b'"'[0], b"\\"[0], b","[0], b":"[0]
 _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = b"{"[0], b"}"[0], b"["[0], b"]"[0]
 
 _NOT_SPECIAL = re.compile(rb'[^"\\]*')
 _STRING_BODY = re.compile(rb'"(?:[^"\\]|\\.)*', re.DOTALL)
-_ANY_ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|(\\)')
-_ODD = re.compile(rb"[\\\x00-\x1f\x80-\xff]")
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[^ \t\r\n,\[\]{}":]+|\}[ \t\r\n]*(?=\{)', re.DOTALL)
 _ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _WORD = re.compile(rb'[^ \t\r\n,\[\]{}":]+')
-_CONTROL = re.compile(rb"[\x00-\x1f]")
-_RAW_BACKSLASH = re.compile(rb'\\(")?')
-_SURROGATES = re.compile(
-    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
-)
-_NUMBER = re.compile(rb"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
-_LOOSE_NUMBER = re.compile(rb"([+-]?)0*(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?")
-_HEX = re.compile(rb"0[xX][0-9a-fA-F]{1,16}")
-_NAME = re.compile(rb"[A-Za-z_][\w.<>/+*&#@$-]*")
-_NOTHING = frozenset(
-    (
-        b"nan",
-        b"inf",
-        b"infinity",
-        b"n/a",
-        b"na",
-        b"none",
-        b"null",
-        b"nil",
-        b"undefined",
-        b"ind",
-        b"qnan",
-        b"snan",
-    )
-)
-#: Bytes from a list's closing bracket to the colon of the key behind it, at most.
-_WIDEST_CLOSE = 256
-#: Digits that are worth a conversion.
-_LONGEST_NUMBER = 1 << 20
-#: What a parse in full counts for, in bytes looked at: it may fail deep down.
-_COST_OF_PARSE = 4096
 _VALUE_START = frozenset(b'"-0123456789[{tfnNI')
-
-#: Keys that stand beside the event list at the top of real files.
-_TOP_KEYS = (
-    rb"traceName|displayTimeUnit|baseTimeNanoseconds|schemaVersion|deviceProperties|distributedInfo|INFO|ERROR"
-    rb"|WARNING|metadata|otherData|systemTraceEvents|stackFrames|samples|traceEvents|record_shapes|with_stack"
-    rb"|with_flops|with_modules|profile_memory|trace_id|viztracer_metadata|file_info|host_name"
-    rb"|cuda_runtime_version|cuda_driver_version|cupti_version|roctracer_version|hip_runtime_version"
-)
-_LIST_CLOSE = re.compile(rb'\][ \t\r\n]*,[ \t\r\n]*"(?:' + _TOP_KEYS + rb')"[ \t\r\n]*:')
-_FILE_CLOSE = re.compile(rb"\][ \t\r\n]*(?:\}[ \t\r\n]*)?\Z")
 
 
 class Incomplete(Exception):
@@ -90,11 +44,11 @@ class Broken(Exception):
 
 @dataclass(slots=True)
 class Mended:
-    """Valid JSON, where the original ended, and what was done: (code, position, times)."""
+    """Valid JSON, where the original ended, and what was done."""
 
     text: bytes
     end: int
-    notes: list[tuple[str, int, int]] = field(default_factory=list)
+    notes: list[literals.Done]
 
 
 def mend(text: Text, at: int, end: int, final: bool, container: int = _OPEN_LIST) -> Mended:
@@ -113,7 +67,7 @@ class _Mender:
         self.end = end
         self.final = final
         self.container = container
-        self.notes: list[tuple[str, int, int]] = []
+        self.notes: list[literals.Done] = []
         self.out = bytearray()
 
     def run(self) -> Mended:
@@ -133,14 +87,14 @@ class _Mender:
                 if c == _COMMA:
                     i += 1
                     want = "key" if top == _OPEN else "value"
-                    self._pending(i - 1)
+                    out.append(_COMMA)
                 elif c == (_CLOSE if top == _OPEN else _CLOSE_LIST):
                     out.append(c)
                     stack.pop()
                     i += 1
                 elif (top == _OPEN and c == _QUOTE) or (top == _OPEN_LIST and c in _VALUE_START):
                     notes.append(("missing-comma", i, 1))
-                    self._pending(i)
+                    out.append(_COMMA)
                     want = "key" if top == _OPEN else "value"
                 else:
                     raise Broken(i)
@@ -192,9 +146,6 @@ class _Mender:
             else:
                 i = self._word(i)
                 want = "comma"
-
-    def _pending(self, at: int) -> None:
-        self.out.append(_COMMA)
 
     def _drop_pending(self, at: int) -> None:
         if self.out and self.out[-1] == _COMMA:
@@ -313,7 +264,7 @@ class _Mender:
             notes.append(("bare-quote", quotes[0], len(quotes)))
         pieces = []
         for low, high in zip([start, *(q + 1 for q in quotes)], [*quotes, stop], strict=True):
-            pieces.append(mend_body(bytes(self.text[low:high]), low, notes, raw_from is not None))
+            pieces.append(literals.mend_body(bytes(self.text[low:high]), low, notes, raw_from is not None))
         self.out += b'"' + b'\\"'.join(pieces) + b'"'
 
     # -- words -------------------------------------------------------------------------------
@@ -329,163 +280,10 @@ class _Mender:
         if stop >= self.end:
             raise Broken(stop, cut=True)
         word = found[0]
-        fixed, code = _fix_word(word)
+        fixed, code = literals.mend_word(word)
         if fixed is None:
             raise Broken(i)
         if code:
             self.notes.append((code, i, 1))
         self.out += fixed
         return stop
-
-
-def _fix_word(word: bytes) -> tuple[bytes | None, str]:
-    """A bare word as valid JSON, and the code of the repair ("" where none was needed)."""
-    if word in (b"true", b"false", b"null"):
-        return word, ""
-    if _NUMBER.fullmatch(word):
-        sane = len(word) <= _LONGEST_NUMBER and math.isfinite(float(word))
-        return (word, "") if sane else (b"null", "bad-number")
-    if _HEX.fullmatch(word):
-        return b"%d" % int(word, 16), "bare-word"
-    lower = word.lower().lstrip(b"+-")
-    if lower in _NOTHING or lower.startswith((b"nan(", b"-nan(")):
-        return b"null", "bare-word"
-    if lower in (b"true", b"false"):
-        return lower, "bare-word"
-    loose = _LOOSE_NUMBER.fullmatch(word)
-    if loose is not None and (loose[2] or loose[3] or b"0" in word) and len(word) <= 300:
-        sign = b"-" if loose[1] == b"-" else b""
-        number = sign + (loose[2] or b"0") + (b"." + loose[3] if loose[3] else b"")
-        number += b"e" + loose[4] if loose[4] else b""
-        return (number if math.isfinite(float(number)) else b"null"), "bad-number"
-    if len(word) <= 300 and _NAME.fullmatch(word):
-        return b'"' + word + b'"', "bare-word"
-    return None, ""
-
-
-# -- the next intact event -------------------------------------------------------------------
-
-
-def next_event(text: Text, at: int, end: int, final: bool) -> tuple[int, bool] | None:
-    """(position, is an event) of what goes on after damage: the next event that can be read, or the
-    bracket that closes the list. None: nothing does, up to the end of the file. Raises Incomplete.
-    """
-    spent = 0
-    searched = at
-    for found in EVENT_START.finditer(text, at, end):
-        start = found.start()
-        # The closing bracket is looked for piece by piece, or every search would go to the end.
-        close = _LIST_CLOSE.search(text, searched, min(end, start + _WIDEST_CLOSE))
-        if close is not None and close.start() < start:
-            return close.start(), False
-        searched = start
-        if spent > MAX_SEARCH:
-            break
-        looked = _looked_at(text, start, end, final)
-        if looked < 0:
-            return start, True
-        spent += looked
-    close = _LIST_CLOSE.search(text, searched, end)
-    if close is not None:
-        return close.start(), False
-    if not final:
-        raise Incomplete
-    closing = _FILE_CLOSE.search(text, max(at, end - 4096), end)
-    return (closing.start(), False) if closing is not None else None
-
-
-def _looked_at(text: Text, at: int, end: int, final: bool) -> int:
-    """-1 where an event can be read at `at`; else how many bytes it took to see that none can."""
-    looked = 64
-    try:
-        mended = mend(text, at, end, final)
-    except Broken as broken:
-        looked += broken.at - at
-        stop = element_end(text, at, end) if broken.nested else None
-        if stop is None:
-            return looked + (_COST_OF_PARSE if broken.nested else 0)
-        piece = bytes(text[at:stop])
-    else:
-        piece = mended.text
-        looked += mended.end - at
-    try:
-        value = orjson.loads(piece)
-    except orjson.JSONDecodeError:
-        return looked
-    return -1 if type(value) is dict and "ph" in value else looked
-
-
-# -- many elements at once -------------------------------------------------------------------
-
-
-def mend_many(piece: bytes) -> Mended | None:
-    """Repair words and the insides of strings in a list of elements, in one go; None if that is not all
-    there is to repair. The same repairs as `mend`, element by element, but ten times faster: files of
-    one platform often have the same fault in every other event.
-
-    piece: `[elements]`. Positions in the notes are those in `piece`.
-    """
-    notes: list[tuple[str, int, int]] = []
-
-    def swap(found: re.Match[bytes]) -> bytes:
-        token = found[0]
-        if token[0] == _CLOSE:
-            notes.append(("missing-comma", found.end(), 1))
-            return b"},"
-        if token[0] == _QUOTE:
-            if _ODD.search(token) is None:
-                return token
-            return b'"' + mend_body(token[1:-1], found.start() + 1, notes) + b'"'
-        after = skip_space(piece, found.end(), len(piece))
-        if piece[after : after + 1] == b":":
-            return token  # a key without quotes
-        fixed, code = _fix_word(token)
-        if code:
-            notes.append((code, found.start(), 1))
-        return token if fixed is None else fixed
-
-    text = _TOKEN.sub(swap, piece)
-    return Mended(text, len(piece), notes) if notes else None
-
-
-def mend_body(body: bytes, at: int, notes: list[tuple[str, int, int]], raw: bool = False) -> bytes:
-    """The inside of a string as valid JSON; `at`: its position, for the notes.
-
-    raw: some backslash in it escapes nothing, so that all of them are meant as they stand; found out
-    here if not known.
-    """
-    if not raw:
-        for found in _ANY_ESCAPE.finditer(body):
-            if found[1]:
-                raw = True
-                notes.append(("invalid-escape", at + found.start(), 1))
-                break
-    original = body
-    if raw:
-        body = _RAW_BACKSLASH.sub(lambda m: m[0] if m[1] else b"\\\\", body)
-    first = _CONTROL.search(original)
-    if first is not None:
-        body, times = _CONTROL.subn(lambda m: b"\\u%04x" % m[0][0], body)
-        notes.append(("control-byte", at + first.start(), times))
-    if not body.isascii():
-        try:
-            original.decode()
-        except UnicodeDecodeError as error:
-            whole = body.decode("utf-8", "replace")
-            times = whole.count("\ufffd") - body.count("\ufffd".encode())
-            notes.append(("invalid-utf8", at + error.start, max(1, times)))
-            body = whole.encode()
-    if not raw and b"\\u" in body:
-        times = 0
-
-        def swap(found: re.Match[bytes]) -> bytes:
-            nonlocal times
-            if not found[1]:
-                return found[0]
-            times += 1
-            return b"\\ufffd"
-
-        body = _SURROGATES.sub(swap, body)
-        if times:
-            notes.append(("lone-surrogate", at, times))
-    return body
