@@ -159,7 +159,8 @@ def _rows(chains: Chains, found: Phases) -> tuple[Phase, ...]:
     devices = max(1, int(chains.device.frame["device"].n_unique()))
     wall = found.end - found.begin
     idle = wall - exposure.busy_during(chains, found.begin, found.end) / devices
-    work = chains.device.frame.with_columns(step=pl.Series(found.step))
+    work = chains.device.frame.select("device", "ts", "end", "dur", "kind", "communication")
+    work = work.with_columns(step=pl.Series(found.step))
     busy = _per_step(chains, work, found.count) / devices
     talk = _per_step(chains, work.filter("communication"), found.count) / devices
     held = found.slot >= 0
@@ -213,10 +214,12 @@ def _judged(chains: Chains, mine: Mask) -> tuple[Verdict | None, tuple[PhaseIdle
     """What bounds some device work with the idle time that it ended, and that idle time by cause."""
     if not mine.any():
         return None, ()
-    after = chains.idle.spans["after"]
-    ended = after.is_not_null().to_numpy() & mine[after.fill_null(0).to_numpy()]
-    pieces = chains.idle.pieces.filter(pl.Series(ended).gather(chains.idle.pieces["gap"]))
-    sums = pieces.group_by("cause").agg(pl.col("ns").sum()).sort(["ns", "cause"], descending=[True, False])
+    sums = (
+        chains.account.ended(mine)
+        .group_by("cause")
+        .agg(pl.col("ns").sum())
+        .sort(["ns", "cause"], descending=[True, False])
+    )
     idle = tuple(PhaseIdle(cause=Cause(cause).key, ns=ns) for cause, ns in sums.iter_rows())
     return chains.account.judge(mine), idle
 

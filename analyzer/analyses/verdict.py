@@ -133,7 +133,7 @@ def _mostly(chains: Chains) -> dict[str, str]:
     """By part of the window what has most of it: of busy time a kernel or copy, of idle time whom the device waited
     for."""
     pieces, work = chains.idle.pieces, chains.account.work
-    idle = pieces.select(part=parts.of_pieces(pieces), name="owner", ns="ns")
+    idle = pieces.select(part=pl.Series(parts.of_pieces(pieces)), name="owner", ns="ns")
     busy = work.select(part=parts.kind_of_work(work), name="name", ns=pl.col("end") - pl.col("ts"))
     most = (
         pl.concat([idle, busy], how="vertical_relaxed")

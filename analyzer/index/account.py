@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from analyzer.index import cells, parts
@@ -49,13 +48,16 @@ class Account:
 
     def judge(self, mine: Mask) -> Verdict:
         """What bounds some device work (by row) with the idle time that it ended."""
-        marked = self.idle.device.frame.filter(pl.Series(mine)).with_columns(
-            earlier=pl.lit(False), autotuning=pl.Series(self.autotuning[mine])
-        )
+        work = self.idle.device.frame.select("device", "ts", "end", "cat", "communication").filter(pl.Series(mine))
+        marked = work.with_columns(earlier=pl.lit(False), autotuning=pl.Series(self.autotuning[mine]))
+        return judge(parts.total(parts.busy(marked), parts.idle(self.ended(mine))))
+
+    def ended(self, mine: Mask) -> pl.DataFrame:
+        """Pieces of the idle time that some device work (by row) ended: cause, ns, pause."""
         after = self.idle.spans["after"]
-        ended = take(mine, after.fill_null(0).to_numpy()) & after.is_not_null().to_numpy()
-        rows = np.nonzero(ended[self.idle.pieces["gap"].to_numpy()])[0]
-        return judge(parts.total(parts.busy(marked), parts.idle(self.idle.pieces[rows])))
+        spans = take(mine, after.fill_null(0).to_numpy()) & after.is_not_null().to_numpy()
+        pieces = self.idle.pieces.select("cause", "ns", "pause")
+        return pieces.filter(pl.Series(spans[self.idle.pieces["gap"].to_numpy()]))
 
     def timeline(self, count: int) -> list[cells.Cells]:
         """The window of each device in `count` cells, each divided into parts."""

@@ -38,7 +38,7 @@ def find(window: Window, work: pl.DataFrame, spans: pl.DataFrame, pieces: pl.Dat
     start, end = edges[:-1], edges[1:]
     length = np.maximum(end - start, 1)
     device = spans["device"].to_numpy()[pieces["gap"].to_numpy()]
-    part = parts.of_pieces(pieces).to_numpy()
+    part = parts.of_pieces(pieces)
     begin, ns = pieces["begin"].to_numpy(), pieces["ns"].to_numpy()
     kind = work.select(parts.kind_of_work(work).alias("kind"))["kind"].to_numpy()
     out = []

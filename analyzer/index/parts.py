@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import numpy as np
@@ -15,6 +15,11 @@ from analyzer.index.activity import Cause
 from analyzer.index.bound import LATENCY_LIMIT_NS
 from analyzer.index.intervals import length
 from analyzer.report.columns import Text
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from analyzer.index.tree import Ints
 
 
 class Part(IntEnum):
@@ -67,8 +72,8 @@ OF_CAUSE: Mapping[Cause, Part] = {
 }
 #: A launch path takes microseconds, and so does a stream that waits for another. Beyond LATENCY_LIMIT_NS work that
 #: was launched and did not start waited for something that the trace does not show.
-_LIMITED = pl.col("cause").is_in([int(Cause.LAUNCH_LATENCY), int(Cause.DEPENDENCY)])
-_USUAL = pl.when(_LIMITED).then(pl.col("ns").clip(upper_bound=LATENCY_LIMIT_NS)).otherwise("ns")
+_LIMITED = np.isin(np.arange(len(Cause)), (Cause.LAUNCH_LATENCY, Cause.DEPENDENCY))
+_PART_OF = np.array([OF_CAUSE[cause] for cause in Cause], np.int8)
 
 #: Busy time is told in this order where work of several kinds overlaps. What earlier work hides cost nothing.
 BUSY = (Part.COMPUTE, Part.EARLIER_WORK, Part.COMMUNICATION, Part.COPIES, Part.STARTUP)
@@ -120,29 +125,34 @@ def busy(work: pl.DataFrame) -> dict[Part, int]:
 
 def usual(pieces: pl.DataFrame) -> pl.DataFrame:
     """Pieces of launch latency and dependency cut to what these can explain; what is left of them is unknown."""
-    return pieces.with_columns(ns=_USUAL)
+    cause, ns = pieces["cause"].to_numpy(), pieces["ns"].to_numpy()
+    return pieces.with_columns(ns=pl.Series(_usual(cause, ns)))
 
 
-def of_pieces(pieces: pl.DataFrame) -> pl.Series:
+def _usual(cause: npt.NDArray[np.int8], ns: Ints) -> Ints:
+    cut: Ints = np.where(_LIMITED[cause], np.minimum(ns, LATENCY_LIMIT_NS), ns)
+    return cut
+
+
+def of_pieces(pieces: pl.DataFrame) -> npt.NDArray[np.int8]:
     """Part of each piece of idle time: columns cause, ns, pause (bool). Too long a piece is unknown as a whole."""
-    too_long = _LIMITED & (pl.col("ns") > LATENCY_LIMIT_NS)
-    part = pl.col("cause").replace_strict({int(c): int(p) for c, p in OF_CAUSE.items()}, return_dtype=pl.Int8)
-    said = pl.when("pause").then(int(Part.PAUSES)).when(too_long).then(int(Part.UNKNOWN)).otherwise(part)
-    return pieces.select(said.cast(pl.Int8).alias("part"))["part"]
+    cause, ns, pause = (pieces[column].to_numpy() for column in ("cause", "ns", "pause"))
+    part: npt.NDArray[np.int8] = _PART_OF[cause]
+    part[_LIMITED[cause] & (ns > LATENCY_LIMIT_NS)] = Part.UNKNOWN
+    part[pause] = Part.PAUSES
+    return part
 
 
 def idle(pieces: pl.DataFrame) -> dict[Part, int]:
     """Idle time by part (ns). pieces: columns cause, ns, pause (bool)."""
-    rows = pieces.select("ns", key=pl.col("cause").cast(pl.Int64) * 2 + pl.col("pause").cast(pl.Int64), usual=_USUAL)
-    ns, key, usual = (rows[column].to_numpy() for column in ("ns", "key", "usual"))
+    cause, ns, pause = (pieces[column].to_numpy() for column in ("cause", "ns", "pause"))
+    usual = _usual(cause, ns)
+    part = _PART_OF[cause]
+    part[pause] = Part.PAUSES
     # Sums in doubles are exact here: no trace lasts the 104 days that 2^53 ns are.
-    sums, told = (np.bincount(key, each).astype(np.int64).tolist() for each in (ns, usual))
-    out: dict[Part, int] = {}
-    for found in np.unique(key).tolist():
-        part = Part.PAUSES if found % 2 else OF_CAUSE[Cause(found // 2)]
-        out[part] = out.get(part, 0) + told[found]
-        out[Part.UNKNOWN] = out.get(Part.UNKNOWN, 0) + sums[found] - told[found]
-    return out
+    told = np.bincount(part, usual, len(Part)).astype(np.int64)
+    told[Part.UNKNOWN] += int((ns - usual).sum())
+    return {part: int(told[part]) for part in Part if told[part]}
 
 
 def total(*some: Mapping[Part, int], devices: int = 1) -> dict[Part, int]:

@@ -98,7 +98,10 @@ class Tree:
 
     def nearest(self, wanted: Mask) -> Rows:
         """Row of the nearest ancestor-or-self that is wanted, -1 if none. Shape (rows,)."""
-        return _nearest(self.parent, wanted)
+        few = np.flatnonzero(wanted)
+        return (
+            _spread(few, self.last[few], self.height) if len(few) * 8 < self.height else _nearest(self.parent, wanted)
+        )
 
     def enclosing(self, wanted: Mask) -> Rows:
         """Row of the nearest wanted proper ancestor, -1 if none. Shape (rows,)."""
@@ -183,6 +186,24 @@ def _nearest(parent: Rows, wanted: Mask) -> Rows:
         if np.array_equal(further, jump):
             return jump[:n]
         jump = further
+
+
+def _spread(rows: Ints, past: Rows, count: int) -> Rows:
+    """The same for a few wanted rows, by their subtrees [row, past): what is innermost changes at their ends only."""
+    if not len(rows):
+        return np.full(count, -1, np.int32)
+    around = np.append(_parents(rows, past.astype(np.int64), np.zeros(len(rows), np.int32)), np.int32(-1))
+    # Ends before the starts at the same place, and an inner end before the outer one: the last one counts.
+    closing = np.argsort(past[::-1], kind="stable")
+    closing = len(rows) - 1 - closing
+    place = np.concatenate([past[closing], rows])
+    owner = np.concatenate([around[closing], np.arange(len(rows), dtype=np.int32)])
+    order = np.argsort(place, kind="stable")
+    place, owner = place[order], owner[order]
+    lengths = np.diff(np.append(place, count))
+    inner = np.append(rows, -1)[owner]
+    out: Rows = np.concatenate([np.full(place[0], -1), np.repeat(inner, lengths)]).astype(np.int32)
+    return out
 
 
 def _parents(start: Ints, end: Ints, thread: npt.NDArray[np.int32]) -> Rows:

@@ -174,6 +174,16 @@ def test_searches_over_the_tree_are_those_of_a_walk_to_the_top(events, wanted_na
         assert built.outermost(built.name.astype(np.int64))[row] == all(built.name[r] != built.name[row] for r in above)
 
 
+@given(EVENTS, st.sets(st.integers(0, 3)))
+def test_many_wanted_rows_and_few_are_found_alike(events, wanted_names):
+    """`nearest` has a way for each."""
+    built = tree.build(host_frame(events))
+    wanted = np.isin(built.name, list(wanted_names))
+    rows = np.flatnonzero(wanted)
+    few = tree._spread(rows, built.last[rows], built.height)
+    assert few.tolist() == tree._nearest(built.parent, wanted).tolist()
+
+
 @given(EVENTS)
 def test_a_subtree_is_a_range_of_rows_and_its_sum_a_difference(events):
     built = tree.build(host_frame(events))

@@ -4,6 +4,9 @@ The reader fills buffers that all share, says which stretch of which buffer to p
 columns. A worker is a fresh interpreter that is started by its executable, never a fork: the caller
 may hold threads and locks (Polars, a notebook) that a fork would copy in any state. It imports no
 Polars and no numpy, and is up in a few hundredths of a second, in which this process goes on.
+
+The standard library's pool would be as fast (two workers up in 0.06 s, these in 0.05), but its `spawn` imports the
+caller's main module anew in each worker: a script that calls `analyze` outside of a guard would run three times.
 """
 
 from __future__ import annotations
