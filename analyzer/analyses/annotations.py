@@ -80,8 +80,7 @@ def analyze(chains: Chains) -> Annotations:
     host = chains.host
     name = chains.places.folded.rank("dense").cast(pl.Int64).to_numpy()[host.name]
     mine = (chains.host.cat == Cat.ANNOTATION) & (chains.host.role != Role.STEP)
-    outermost = host.outermost(np.where(mine, name, -1 - np.arange(host.height)).astype(np.int64))
-    rows = np.nonzero(mine & outermost)[0]
+    rows = np.nonzero(host.outermost(mine, name))[0]
     work = work_of(chains, rows)
     table = (
         pl.DataFrame(

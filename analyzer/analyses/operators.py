@@ -89,7 +89,7 @@ def analyze(chains: Chains) -> Operators:
     if not len(name):
         return Operators(operators=())
     # Calls and annotations are no operators: give them keys of their own, so that only operators recur.
-    outermost = host.outermost(np.where(operator, host.name, -1 - np.arange(host.height)).astype(np.int64))[operator]
+    outermost = host.outermost(operator, host.name)[operator]
 
     def total(values: Ints) -> Ints:
         return np.bincount(name, weights=values.astype(np.float64)).astype(np.int64)

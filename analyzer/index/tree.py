@@ -107,20 +107,25 @@ class Tree:
         """Row of the nearest wanted proper ancestor, -1 if none. Shape (rows,)."""
         return np.append(self.nearest(wanted), np.int32(-1)).astype(np.int32)[self.parent]
 
-    def outermost(self, key: Ints) -> Mask:
-        """Whether no proper ancestor has the same key (name). Shape (rows,).
+    def outermost(self, mine: Mask, key: Ints | Rows) -> Mask:
+        """Which of some rows have no proper ancestor among them with the same key (name, 0 and up). Shape (rows,).
 
         Within one key, rows are in preorder: a row is inside an earlier one exactly if some earlier
         subtree of that key reaches beyond it.
         """
-        order = np.argsort(key, kind="stable")
-        k, reach = key[order], self.last[order].astype(np.int64)
-        new = np.append(True, k[1:] != k[:-1]) if len(k) else np.zeros(0, bool)
+        rows = np.flatnonzero(mine)
+        out = np.zeros(self.height, bool)
+        if not len(rows):
+            return out
+        k = key[rows]
+        # Numbers of 16 bits are sorted by radix, in a fifth of the time; names are seldom more.
+        order = np.argsort(k.astype(np.uint16) if k.max() < 1 << 16 else k, kind="stable")
+        k, rows = k[order], rows[order]
+        new = np.append(True, k[1:] != k[:-1])
         # A running maximum that restarts with each key: lift every group above the one before it.
         lift = (np.cumsum(new) - 1) * (self.height + 1)
-        before = np.append(0, np.maximum.accumulate(reach + lift)[:-1]) if len(k) else reach
-        out = np.empty(len(key), bool)
-        out[order] = new | (before - lift <= order)
+        before = np.append(0, np.maximum.accumulate(self.last[rows] + lift)[:-1])
+        out[rows] = new | (before - lift <= rows)
         return out
 
 

@@ -171,7 +171,9 @@ def test_searches_over_the_tree_are_those_of_a_walk_to_the_top(events, wanted_na
         above = list(ancestors(parent, row))
         assert built.nearest(wanted)[row] == next((r for r in [row, *above] if wanted[r]), -1)
         assert built.enclosing(wanted)[row] == next((r for r in above if wanted[r]), -1)
-        assert built.outermost(built.name.astype(np.int64))[row] == all(built.name[r] != built.name[row] for r in above)
+        same = [r for r in above if built.name[r] == built.name[row]]
+        assert built.outermost(built.name >= 0, built.name)[row] == (not same)
+        assert built.outermost(wanted, built.name)[row] == (wanted[row] and not same)
 
 
 @given(EVENTS, st.sets(st.integers(0, 3)))
