@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from functools import cache
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
@@ -13,6 +11,7 @@ import polars as pl
 from analyzer.events.schema import Cat
 from analyzer.index import exposure
 from analyzer.index.build import Chains
+from analyzer.index.kernel_names import decode
 from analyzer.index.vocabulary import matches
 from analyzer.report.columns import Count, MeanNs, Name, Ns, Row, Text, column
 from analyzer.report.results import Result
@@ -27,14 +26,6 @@ LISTED = 20
 _CONVOLUTION = r"(?i)^aten::(?:\w*conv(?:olution)?\w*|miopen_\w+)$"
 #: Operators that convert a tensor because somebody asked: what is outside of them is the user's own code.
 _ASKED = r"^aten::(?:to|_to_copy|copy_|type|type_as|float|half|bfloat16|double|_autocast_to_\w+)$"
-#: A kernel that stores a narrower format than it loads, and one that casts: the format is what it stores.
-_STORES = re.compile(r"(bfloat16|float16|half|float8_\w+?)_copy_kernel")
-_CASTS = re.compile(r"direct_copy_kernel_cuda.*LoadWithCast.*|LoadWithCast.*direct_copy_kernel_cuda", re.S)
-_LAMBDA = re.compile(r"\{lambda\((float|double|c10::BFloat16|c10::Half)\)#1\}")
-_FORMATS = {
-    "float": "fp32", "double": "fp64", "c10::BFloat16": "bf16", "c10::Half": "fp16",
-    "bfloat16": "bf16", "float16": "fp16", "half": "fp16",
-}  # fmt: skip
 _WIDTH = {"fp64": 8, "fp32": 4, "fp16": 2, "bf16": 2}
 #: Point-wise kernels between the two conversions: one or two could as well run in the narrow format; a longer chain,
 #: or a reduction, is a computation that was meant to be precise.
@@ -137,7 +128,8 @@ def _round_trips(chains: Chains, work: pl.DataFrame) -> pl.DataFrame:
         .with_columns(own=pl.Series(own), size=pl.Series(_elements(chains, launch, own)))
         .filter(pl.col("stream") >= 0)
     )
-    known = {name: _stored(str(chains.trace.names[name])) for name in rows.filter("own")["name"].unique().to_list()}
+    names = rows.filter("own")["name"].unique().to_list()
+    known = {name: decode(str(chains.trace.names[name])).stores for name in names}
     stored = pl.col("name").replace_strict(known, default=None, return_dtype=pl.String)
     # The last conversion before this one on the stream, with nothing but point-wise kernels between them.
     lane = ["device", "stream"]
@@ -158,16 +150,6 @@ def _round_trips(chains: Chains, work: pl.DataFrame) -> pl.DataFrame:
     return paired.select(
         pl.col("wide").cast(pl.Int64), narrow=pl.col("row").cast(pl.Int64), there="there", back="stored"
     )
-
-
-@cache
-def _stored(kernel: str) -> str | None:
-    """The format that a converting kernel stores; None where it converts nothing, or its name does not say."""
-    if found := _STORES.search(kernel):
-        return _FORMATS.get(found[1])
-    if _CASTS.search(kernel) and (found := _LAMBDA.search(kernel)):
-        return _FORMATS[found[1]]
-    return None
 
 
 def _elements(chains: Chains, launch: Rows, own: Mask) -> list[str]:

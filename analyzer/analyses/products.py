@@ -10,7 +10,7 @@ import polars as pl
 from analyzer.events.schema import Cat
 from analyzer.index import exposure
 from analyzer.index.build import Chains
-from analyzer.index.kernel_names import decode
+from analyzer.index.kernel_names import Decoded, decode
 from analyzer.report.columns import Count, Ns, Row, Text, column
 from analyzer.report.results import Result
 
@@ -21,9 +21,6 @@ AMPERE = 8
 #: And fp16 from this one on, but for the small Turing models.
 VOLTA = 7
 _WITHOUT = re.compile(r"GTX 16|MX\d|T[456]00\b")
-_NEW = re.compile("ampere|sm80|sm86|sm89|sm90|sm100|cutlass_80|cutlass3x_sm90")
-#: Products with a vector are bound by memory: tensor cores would not speed them up.
-_VECTOR = re.compile(r"(?i)gemv|dot_kernel|reduce|gemmk1|gemmSN")
 
 
 class Product(Row, frozen=True, kw_only=True):
@@ -65,8 +62,8 @@ def analyze(chains: Chains) -> Products:
             "product": [d.kind in ("gemm", "convolution") for _, d in decoded],
             "precision": [d.precision for _, d in decoded],
             "tensor_cores": [d.tensor_cores for _, d in decoded],
-            "could": [bool((capable or _NEW.search(text)) and not _VECTOR.search(text)) for text, _ in decoded],
-            "format": [_format(text, d.precision, major) for text, d in decoded],
+            "could": [(capable or d.ampere) and not d.vector for _, d in decoded],
+            "format": [_format(d, major) for _, d in decoded],
         },
         schema_overrides={
             "text": pl.String,
@@ -96,14 +93,14 @@ def analyze(chains: Chains) -> Products:
     return Products(products=tuple(sorted(rows, key=lambda row: -row.device_ns)))
 
 
-def _format(text: str, precision: str | None, major: int) -> str | None:
+def _format(of: Decoded, major: int) -> str | None:
     """What tensor cores of a device of compute capability `major` would take in place of a product's format."""
-    if _VECTOR.search(text):
+    if of.vector:
         return None
-    if precision == "fp32":
-        return "tf32" if major >= AMPERE or _NEW.search(text) else "fp16" if major >= VOLTA else None
-    least = {"fp16": VOLTA, "bf16": AMPERE}.get(precision or "")
-    return precision if least is not None and major >= least else None
+    if of.precision == "fp32":
+        return "tf32" if major >= AMPERE or of.ampere else "fp16" if major >= VOLTA else None
+    least = {"fp16": VOLTA, "bf16": AMPERE}.get(of.precision or "")
+    return of.precision if least is not None and major >= least else None
 
 
 def _major(value: object) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 #: What a demangled or plain name may begin with before the function's own: return type, namespaces.
 _LEAD = r"^(?:void |__global__ )?(?:\(anonymous namespace\)::)?"
@@ -85,27 +86,60 @@ _CUDA_CORES = re.compile(
 _TILE = re.compile(
     r"MT(\d+x\d+x\d+)|tilesize(\d+x\d+x\d+)|_t(\d+x\d+x\d+)u|_bt(\d+x\d+x\d+)|(?<!\d)(\d{2,3}x\d{1,3})(?!\d)"
 )
+#: Built for an architecture whose tensor cores take fp32 as TF32.
+_AMPERE = re.compile("ampere|sm80|sm86|sm89|sm90|sm100|cutlass_80|cutlass3x_sm90")
+#: Products with a vector are bound by memory: tensor cores would not speed them up.
+_VECTOR = re.compile(r"(?i)gemv|dot_kernel|reduce|gemmk1|gemmSN")
+#: A kernel that stores a narrower format than it loads, and one that casts: the format is what it stores.
+_STORES = re.compile(r"(bfloat16|float16|half|float8_\w+?)_copy_kernel")
+_CASTS = re.compile(r"direct_copy_kernel_cuda.*LoadWithCast.*|LoadWithCast.*direct_copy_kernel_cuda", re.DOTALL)
+_LAMBDA = re.compile(r"\{lambda\((float|double|c10::BFloat16|c10::Half)\)#1\}")
+_FORMATS = {
+    "float": "fp32", "double": "fp64", "c10::BFloat16": "bf16", "c10::Half": "fp16",
+    "bfloat16": "bf16", "float16": "fp16", "half": "fp16",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """kind as in KINDS, else "other". The rest only for matrix products, None where unsaid.
+    """kind as in KINDS, else "other". stores: the format that a converting kernel stores, None: it converts nothing.
 
+    The rest only for matrix products, None where unsaid:
     precision  of the inputs. tile: what one block computes. tensor_cores: matrix units of any vendor.
+    vector     whether it is a product with a vector. ampere: built for Ampere or later.
     """
 
     kind: str
     precision: str | None = None
     tile: str | None = None
     tensor_cores: bool | None = None
+    vector: bool = False
+    ampere: bool = False
+    stores: str | None = None
 
 
+@lru_cache(1 << 14)
 def decode(name: str) -> Decoded:
     """Read one kernel's name."""
     kind = next((kind for kind, pattern in _KINDS if pattern.search(name)), "other")
     if kind not in ("gemm", "convolution", "attention"):
-        return Decoded(kind)
-    return Decoded(kind, _precision(name), _tile(name), _tensor_cores(name))
+        return Decoded(kind, stores=_stores(name))
+    return Decoded(
+        kind,
+        _precision(name),
+        _tile(name),
+        _tensor_cores(name),
+        vector=_VECTOR.search(name) is not None,
+        ampere=_AMPERE.search(name) is not None,
+    )
+
+
+def _stores(name: str) -> str | None:
+    if found := _STORES.search(name):
+        return _FORMATS.get(found[1])
+    if _CASTS.search(name) and (found := _LAMBDA.search(name)):
+        return _FORMATS[found[1]]
+    return None
 
 
 def _precision(name: str) -> str | None:

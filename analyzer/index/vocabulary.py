@@ -121,6 +121,12 @@ FRAMES: tuple[tuple[str, Role], ...] = (
         Role.REGION_PART,
     ),
     (r"(?:^|/)torch/(?:nn|fx|distributed|_\w+|optim)/\S+: __getitem__$", Role.DISPATCH),
+    # Of Triton's compiler, what every launch asks anew.
+    (
+        r"(?:^|/)triton/(?:backends/(?:\w+/)?compiler\.py\(\d+\): (?:is_within_2gb|get_\w*specialization|parse_attr|get_module_map)$|"
+        r"compiler/compiler\.py\(\d+\): (?:launch_metadata|run|__getattribute__|_init_handles)$)",
+        Role.DISPATCH,
+    ),
     (
         r"(?:^|/)torch/utils/data/|(?:^|/)(?:torchvision|torchaudio)/(?:transforms|io|datasets)/|(?:^|/)(?:PIL|cv2|decord|av|librosa|albumentations|webdataset|datasets|tokenizers|tiktoken|sentencepiece|streaming)/|"
         r"(?:^|/)transformers/(?:\S*/)?(?:(?:image|video|audio)_(?:processing|transforms|utils)\w*|feature_extraction\w*|tokenization\w*|processing_\w+)\.py|"

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 
-from analyzer.index.kernel_names import Decoded, decode
-from analyzer.index.vocabulary import CALLS, FRAMES, ROLES, SYNCHRONOUS_COPY, classify, matches
-from analyzer.redact.words import _PART, PACKAGES, known, machine, public, words
+from analyzer.redact.classes import candidates, class_of, engine, engine_words, likeness
+from analyzer.redact.words import _PART, PACKAGES, known, machine, mangled, parts, public, words
 
 #: What a name is of -> the word that stands for it where it is not known.
 WORDS = {"op": "op", "kernel": "kernel", "call": "call", "annotation": "fn", "frame": "fn", "module": "module",
@@ -43,6 +42,8 @@ _ABSOLUTE = re.compile(r"(?i)file:|[a-z]:/|/|~|\$|%|-")
 _SOURCE = re.compile(
     r"(?P<stem>.+)\.(?P<ending>py|pyc|pyi|pyx|ipynb|c|cc|cpp|cxx|cu|cuh|h|hh|hpp|hip|inl|rs|so|dll|ptx|cubin|metal)"
 )
+#: Where Inductor writes the code that it makes, by the name of whoever runs it.
+_GENERATED = re.compile(r"/torchinductor_(?P<user>\w+)/")
 _FRAME = re.compile(r"(?P<file>.+)\((?P<line>-?\d+)\): (?P<function>.*)", re.DOTALL)
 _MODULE = re.compile(r"nn\.Module: (?P<name>.*?)(?P<number>_\d+)?", re.DOTALL)
 #: The last label of a host's name, where it is longer than two letters.
@@ -110,43 +111,6 @@ _ADDRESS = re.compile(r"(?<!\d)(?:\d{1,3}\.){3}\d{1,3}(?!\d)")
 _NUMBER = re.compile(r"[-+]?\d[\d.]*(?:[eE][-+]?\d+)?")
 
 
-def class_of(what: str, name: str) -> object:
-    """What the analyzer reads from a name: two names of one class are counted alike."""
-    if what == "kernel":
-        return decode(name)
-    import polars as pl
-
-    names = pl.Series([name], dtype=pl.String)
-    if what == "call":
-        return int(classify(names, CALLS)[0]), bool(matches(names, SYNCHRONOUS_COPY)[0])
-    return int(classify(names, FRAMES)[0]) if what == "frame" else 0, int(classify(names, ROLES)[0])
-
-
-#: Words that carry a class, for names that lose it: tried in turn.
-_CLASSES: Mapping[str, tuple[str, ...]] = {
-    "kernel": (
-        "all_reduce", "flash_attn_fwd", "rotary", "batched_transpose", "embedding", "layer_norm", "softmax",
-        "multi_tensor_apply", "max_pool", "conv_fwd", "gemm", "sort", "philox", "copy_kernel", "fillBuffer", "reduce",
-        "elementwise", "gemm_f16", "gemm_bf16", "gemm_fp32", "sgemm", "gemm_fp8", "gemm_tensorop", "gemm_f16_tensorop",
-        "gemm_bf16_tensorop", "gemm_tf32_tensorop", "flash_attn_fwd_bf16", "flash_attn_fwd_f16", "mha_attn_fwd", "gemv",
-    ),
-    "call": ("cudaStreamSynchronize", "cudaMallocAsync", "cudaLaunchKernel", "cudaMemcpyAsync", "cudaMemsetAsync"),
-}  # fmt: skip
-_ROLE_WORDS = ("dataloader", "all_reduce", "CompiledFxGraph", "inductor_compile", "Torch-Compiled Region: ")
-
-
-def _candidates(what: str, wanted: object) -> Iterator[str]:
-    """Words that may carry a class, the plain ones first."""
-    plain = (*_CLASSES.get(what, _ROLE_WORDS), "")
-    yield from plain
-    if isinstance(wanted, Decoded) and wanted.kind in ("gemm", "convolution", "attention"):
-        tile = "" if wanted.tile is None else f"_MT{wanted.tile}" if wanted.tile.count("x") == 2 else f"_{wanted.tile}"
-        for word in plain:
-            for precision in ("", "_f16", "_bf16", "_tf32", "_fp32", "_fp64", "_fp8", "_int8", "_nvfp4", "_c64"):
-                for cores in ("", "_tensorop", "_simt"):
-                    yield f"{word}{precision}{cores}{tile}"
-
-
 class Words:
     """Stable words for names: equal names get equal words, numbered in the order in which they come.
 
@@ -193,6 +157,7 @@ class Names:
         self._cache: dict[tuple[str, str], tuple[str, Counter[str]]] = {}
         self._what = "text"
         self._soft = False  # known words inside of unknown names stay
+        self._engine = False  # the name is one that an inference engine gives its steps
 
     def clean(self, what: str, value: str) -> str:
         """A text with everything replaced that is not known. what: one of WORDS."""
@@ -228,11 +193,20 @@ class Names:
             return self._kept_class("frame", value)
         file = frame["file"]
         file = self.path(file) if "/" in file or "\\" in file else self._file(file)
-        new = f"{file}({frame['line']}): {self._text('frame', frame['function'])}"
-        return new if class_of("frame", new) == class_of("frame", value) else self._with_class("frame", value, new)
+        function = f"({frame['line']}): {self._text('frame', frame['function'])}"
+        new, wanted = file + function, class_of("frame", value)
+        if class_of("frame", new) != wanted:
+            # A package that lies in somebody's folder: where in it the file is says what it does.
+            inside = self._in_package(frame["file"]) + function
+            new = inside if class_of("frame", inside) == wanted else self._with_class("frame", value, new)
+        return new
 
     def _kept_class(self, what: str, value: str) -> str:
-        new = self._text(what, value)
+        self._engine = len(value) <= _LONGEST and bool(engine(what, value))
+        try:
+            new = self._text(what, value)
+        finally:
+            self._engine = False
         if new == value or len(value) > _LONGEST or class_of(what, new) == class_of(what, value):
             return new
         return self._with_class(what, value, new)
@@ -245,18 +219,14 @@ class Names:
             soft = self._text(what, value)
         finally:
             self._soft = False
-        if class_of(what, soft) == wanted:
-            return soft
-        for word in _candidates(what, wanted):
-            for candidate in (
-                f"{word}_{new}",
-                f"{word} {new}",
-                f"{new} {word}",
-                f"{word}_{self.words.word('names', WORDS[what], value)}",
-            ):
-                if class_of(what, candidate) == wanted:
-                    return candidate
-        return new
+        best, most = new, likeness(class_of(what, new), wanted)
+        for candidate in (soft, *candidates(what, wanted, new, lambda: self.words.word("names", WORDS[what], value))):
+            like = likeness(class_of(what, candidate), wanted)
+            if like == len(wanted):
+                return candidate
+            if like > most:
+                best, most = candidate, like
+        return best
 
     def _text(self, what: str, value: str) -> str:
         self._what, before = what, self._what
@@ -279,6 +249,12 @@ class Names:
             return value if "users" in self.keep else "torchinductor_" + self.replaced("users", "user", value[14:])
         if "names" in self.keep:
             return value
+        if value.startswith("_Z") and value.isascii():
+            whole = mangled(value, self._word)
+            if whole is not None:
+                return whole
+        if self._engine and all(part.lower() in engine_words() for part in parts(value)):
+            return value  # sizes of the batch, as the engine's own names have them: sq32sk4096
         new = self.replaced("names", WORDS[self._what], value)
         return self._partly(value, new) if self._soft else new
 
@@ -352,11 +328,23 @@ class Names:
                 self.removed["paths"] += 1
             return "/".join([*own, self._file(file)])
         self.removed["paths"] += 1
+        if generated := _GENERATED.search(place):
+            user = self.words.word("users", "user", generated["user"])
+            return f"{self.words.word('paths', 'dir', folder)}/torchinductor_{user}/{self._file(file)}"
         if inside:
             return "/".join([*(p if public(p) else self.words.word("paths", "dir", p) for p in own), self._file(file)])
         if _SOURCE.fullmatch(file):
             return f"{self.words.word('paths', 'dir', folder)}/{self._file(file)}"
         return self.words.word("paths", "path", place)
+
+    def _in_package(self, path: str) -> str:
+        """A path from a public package's folder on, if all that follows is public, too; else as it is shown."""
+        folder, _, file = path.replace("\\", "/").rpartition("/")
+        own = folder.split("/")
+        for i in range(len(own) - 1, 0, -1):
+            if own[i] in PACKAGES and all(map(public, own[i + 1 :])):
+                return "/".join([self.words.word("paths", "dir", "/".join(own[:i])), *own[i:], self._file(file)])
+        return self.path(path)
 
     def _file(self, file: str) -> str:
         source = _SOURCE.fullmatch(file)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -55,7 +55,22 @@ PACKAGES = frozenset(
     " deepspeed lightning xformers flash_attn vllm sglang timm sympy networkx asyncio concurrent multiprocessing".split()
 )
 _NUMBERED = re.compile(r"([A-Za-z]{3,})(\d{1,4}(?:x\d{1,4})*[a-z]?)")
+#: Names that a library's generator makes of sizes and switches: Tensile's and hipBLASLt's, MIOpen's.
+_GENERATED = re.compile(
+    r"Cijk(?:_[A-Z][a-z]{3}){2}(?:_(?:\d?(?:[A-Z]{1,8}n?\d*(?:x\d+)*){1,3}|\d+|UserArgs|Bias))*"
+    r"|igemm(?:_(?:fwd|bwd|wrw|[a-z]{2,4}\d*(?:x\d+)*|\d+(?:x\d+)*))+"
+)
+#: Between identifiers of a mangled name: codes of types and operators, numbers of substitutions; never a word.
+_LENGTH = re.compile(r"[1-9]\d{0,2}")
+_CODE = re.compile(r"L[a-z]n?\d+E|DF\d+[b_x]|S[\dA-Z]*_|T\d*_|[A-Z]|[a-z]|_|0")
+_LONGEST = 400
 _MANGLED = re.compile(r"[A-Z]?[a-z]{3,}|(?![EILJSTNKR]+(?![A-Z]))[A-Z]{6,}")
+
+
+def _wordlike(codes: str) -> bool:
+    """Whether codes of types hold what may be a word without its length."""
+    small = any(len(set(run)) > 3 for run in re.findall(r"[a-z]{4,}", codes))
+    return small or any(set(run) & set("BCGHQUWYZ") for run in re.findall(r"[A-Z]{4,}", codes))
 
 
 def machine(name: str) -> bool:
@@ -80,7 +95,31 @@ def known(name: str) -> bool:
     """Whether all of an identifier (letters, digits, underscores) is public."""
     if name.startswith("_Z"):  # a name of C++ as the compiler writes it: lengths and codes between the words
         return name.isascii() and all(part.lower() in words() for part in _MANGLED.findall(name))
-    return all(map(_known, name.split("_")))
+    return _GENERATED.fullmatch(name) is not None or all(map(_known, name.split("_")))
+
+
+def mangled(name: str, replace: Callable[[str], str]) -> str | None:
+    """A name of C++ as the compiler writes it (`_ZN2ck6kernelILi4EEEvv`) with other identifiers; None where it is none.
+
+    replace  gives what stands for an identifier.
+    """
+    out, codes, at = ["_Z"], "", 2
+    while at < len(name):
+        digits = _LENGTH.match(name, at)
+        if digits is None or int(digits[0]) > _LONGEST:
+            code = _CODE.match(name, at)
+            if code is None:
+                return None
+            codes += code[0] if len(code[0]) == 1 else " "
+            out.append(code[0])
+            at = code.end()
+            continue
+        codes += " "
+        stop = digits.end() + int(digits[0])
+        new = replace(name[digits.end() : stop])
+        out.append(f"{len(new)}{new}")
+        at = stop
+    return None if _wordlike(codes) else "".join(out)
 
 
 def public(folder: str) -> bool:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from analyzer.errors import TraceError
 from analyzer.events.select import Selection
-from analyzer.redact.names import Names, Words, class_of
+from analyzer.redact.classes import class_of
+from analyzer.redact.names import Names, Words
 from analyzer.redact.scrub import KINDS
 from analyzer.redact.share import share
 from analyzer.sources.kineto.read import read
@@ -248,6 +249,11 @@ def test_objects_where_numbers_belong_are_left_out(key: str, value: Any) -> None
         ("kernel", "zqxFlashAttnFwdKernel"), ("kernel", "zqx_rope_kernel<float>"), ("kernel", "zqx_dot_kernel_bf16"),
         ("kernel", "zqxgemmzqx_f16"), ("kernel", "zqxsoftmaxzqx"), ("kernel", "zqx_adam"), ("call", "cudaMallocZqx"),
         ("call", "cudaStreamSynchronizeZqx"), ("annotation", "zqx"), ("kernel", "zqx"),
+        ("annotation", "step[DECODE bs=8 zqx=4]"), ("kernel", "zqxgemm_sm90_f32"), ("kernel", "zqx_gemv_bf16"),
+        ("kernel", "zqx::bfloat16_copy_kernel_cuda"), ("kernel", "triton_poi_fused_zqx_all_reduce_2"),
+        ("frame", "/home/zqx/triton/backends/amd/compiler.py(167): is_within_2gb"), ("op", "zqx::all_reduce"),
+        ("frame", "/home/zqx/torch/autograd/graph.py(9): _engine_run_backward"), ("op", "sage::zqx_attn"),
+        ("frame", "/tmp/torchinductor_zqx/ob/zqx.py(132): call"), ("annotation", "Optimizer.step#Zqx.step"),
     ],
 )  # fmt: skip
 def test_a_name_keeps_the_class_that_is_read_from_it(what: str, name: str) -> None:
@@ -299,6 +305,24 @@ def test_names_that_say_what_ran_stay(name: str) -> None:
     names = Names(Words())
     assert [names.clean(what, name) for what in ("op", "kernel", "annotation", "frame")] == [name] * 4
     assert not names.removed
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "new"),
+    [
+        # A generator's names are made of sizes and switches; an engine's of the batch's; C++ gives lengths.
+        ("kernel", "Cijk_Alik_Bljk_BBS_BH_MT32x32x64_MI16x16x1_SN_1LDSB0_AF0EM1_UserArgs_ASGT3128_WG32_8_1", None),
+        ("kernel", "igemm_fwd_gtcx3_nhwc_bf16_bx0_ex1_bt128x128x32_ta1x8x2x1_1x4x1x64_gkgs", None),
+        ("kernel", "Cijk_Alik_Bljk_BBS_Zqxabc", "gemm_bf16_kernel_1"),
+        ("annotation", "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk55086sqsq32sqsk55086)", None),
+        ("annotation", "step[DECODE bs=32 zqx=4]", "step[DECODE bs=32 fn_1=4]"),
+        ("kernel", "_ZN5aiter24add_rmsnorm_quant_kernelIDF16bLi256ELb0EEEvPT0_PT_PfS4_diiiiiiib", None),
+        ("kernel", "_ZN6zqxlib11gemm_kernelIfLi64EEEvPT_", "_ZN8kernel_111gemm_kernelIfLi64EEEvPT_"),
+        ("frame", "torch/utils/_foreach_utils.py(48): <genexpr>", None),
+    ],
+)  # fmt: skip
+def test_names_of_generators_engines_and_compilers_are_read(what: str, name: str, new: str | None) -> None:
+    assert Names(Words()).clean(what, name) == (new or name)
 
 
 def test_words_are_the_same_in_traces_that_belong_together() -> None:

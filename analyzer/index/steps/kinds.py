@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ALIKE, GRID = 0.7, 2.0
 
 #: An optimizer's step by its annotation, or by an operator that nothing else calls.
-_OPTIMIZER = r"^Optimizer\.step#|^aten::_fused_(?:adamw?|sgd|adagrad)_?$|^aten::_foreach_(?:addcdiv|lerp)_?$"
+UPDATE = r"^Optimizer\.step#|^aten::_fused_(?:adamw?|sgd|adagrad)_?$|^aten::_foreach_(?:addcdiv|lerp)_?$"
 
 
 def kinds(chains: Chains, step: Ints, count: int, label: Ints) -> Ints:
@@ -114,7 +114,7 @@ def _blocks(chains: Chains, step: Ints, count: int) -> Ints:
 def updates(chains: Chains, group: Ints, start: Ints, end: Ints, by: Ints) -> Mask:
     """Which steps [start, end) of a group hold an optimizer's step. by: group of each thread."""
     host = chains.host
-    of_name = chains.trace.names.str.contains(_OPTIMIZER).to_numpy()
+    of_name = chains.trace.names.str.contains(UPDATE).to_numpy()
     rows = np.nonzero(of_name[host.name] & np.isin(chains.host.cat, (Cat.ANNOTATION, Cat.OP)))[0]
     out = np.zeros(len(start), bool)
     for one in np.unique(group):

@@ -13,7 +13,7 @@ HOLD = 0.6
 #: Annotations within one another, as deep as anyone nests them.
 _DEPTH = 16
 #: Annotations that are no steps: libraries' own.
-_NO_STEP = (
+NO_STEP = (
     r"^nccl:|^Optimizer\.|DataLoader|CompiledFxGraph|DistributedDataParallel|(?i:^fsdp|fullyshardeddataparallel)"
     r"|dynamo|^Torch-Compiled|^Compiled(?:Function|Autograd)|^capture_|^autograd::|^PyTorch Profiler"
 )
@@ -36,7 +36,7 @@ def engine(scene: Scene) -> Found | None:
 
 def recurring(scene: Scene) -> Found | None:
     chains, host = scene.chains, scene.chains.host
-    no_step = chains.trace.names.str.contains(_NO_STEP).to_numpy()[host.name]
+    no_step = chains.trace.names.str.contains(NO_STEP).to_numpy()[host.name]
     open_ = (chains.host.cat == Cat.ANNOTATION) & ~no_step & ~np.isin(chains.host.role, _NO_STEP_ROLES)
     if not open_.any():
         return None
