@@ -17,6 +17,7 @@ from analyzer.analyses.copy_causes import CopyCauses, SmallCopies
 from analyzer.analyses.devices import Devices
 from analyzer.analyses.idle import Idle, IdleCause
 from analyzer.analyses.optimizers import Optimizers, OptimizerWork
+from analyzer.analyses.repeated_modules import RepeatedModule, RepeatedModules
 from analyzer.analyses.steps import Steps
 from analyzer.analyses.traits import Traits
 from analyzer.analyses.verdict import Verdict
@@ -135,6 +136,11 @@ def optimizer_loops(results: Results) -> list[OptimizerWork]:
         for o in results[Optimizers].optimizers
         if o.single_median >= LOOP_LAUNCHES and max(p.per_call for p in o.operators) >= LOOP
     ]
+
+
+def repeated_calls(results: Results) -> list[RepeatedModule]:
+    """Modules that are called in a row on pieces that the device is through with before the host is."""
+    return [r for r in results[RepeatedModules].repeated_modules if r.host_ns_median > r.device_ns_median]
 
 
 def gatherable_copies(results: Results) -> SmallCopies | None:

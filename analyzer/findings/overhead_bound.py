@@ -50,6 +50,7 @@ from analyzer.findings import (
     optimizer_loops,
     owners_of,
     part_of,
+    repeated_calls,
     share_of,
     spread,
     words,
@@ -94,6 +95,9 @@ def _claimed(results: Results) -> Iterator[tuple[str, int]]:
     """Findings that claim part of the same idle time with a remedy of their own, and how much."""
     if loops := sum(o.idle_ns for o in optimizer_loops(results)):
         yield "optimizer-loop", loops
+    repeated = sum(r.spare_ns for r in repeated_calls(results))
+    if share_of(results, repeated) >= SEEN:
+        yield "repeated-small-calls", repeated
     small = gatherable_copies(results)
     if small is not None and small.dispatch_ns:
         yield "many-small-copies", small.dispatch_ns

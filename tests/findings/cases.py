@@ -431,6 +431,24 @@ def optimizer_loop() -> Case:
     )
 
 
+def heads(count: int, *, name: str = "Head_0", around: str = "Net_0", device: float = 1) -> list[Event]:
+    """A module called `count` times in one call of another: 40 µs each, two launches, kernels of `device` µs."""
+    events = [frame(f"nn.Module: {around}", 0, 40 * count)]
+    for i in range(count):
+        at = 40 * i
+        events += [frame(f"nn.Module: {name}", at, 40)]
+        events += dispatched("aten::addmm", at, 20, 2 * i + 1, 2, kernel(GEMM, at + 8, device, 2 * i + 1))
+        events += dispatched("aten::relu", at + 20, 20, 2 * i + 2, 2, kernel(POINTWISE, at + 28, device, 2 * i + 2))
+    return events
+
+
+@case
+def repeated_small_calls() -> Case:
+    """Ten calls of 40 µs, 34 each before a launch returned, 11 less in the last: 329 waited, nine tenths spare."""
+    says = ("Head is called 10 times in a row", "10 calls in one call of Net", "launches 2", "call the module once")
+    return Case(heads(10), "error", 296.1, says)
+
+
 @case
 def stream_contention() -> Case:
     """Seven products of 100 µs, all queued by 40; the sixth starts 300 µs late, behind a copy of another stream."""

@@ -15,6 +15,7 @@ from tests.findings.cases import (
     attended,
     attention,
     dispatched,
+    heads,
     reduced,
 )
 from tests.micro import annotation, call, frame, kernel, launch, memcpy, op, step
@@ -249,6 +250,51 @@ def test_the_gain_of_an_optimizers_loop_is_not_counted_twice(report):
     assert found["optimizer-loop"].up_to_ns == 351_000
     assert found["overhead-bound"].up_to_ns == dispatch - 351_000
     assert "351 µs of it is told under optimizer-loop" in "\n".join(found["overhead-bound"].evidence)
+
+
+# -- modules in a row ----------------------------------------------------------------------------------------------
+
+
+def test_a_module_that_is_called_a_few_times_or_launches_little_is_no_loop(report):
+    assert "repeated-small-calls" not in fired(report, heads(7))
+    assert "repeated-small-calls" in fired(report, heads(8))
+    activations = [e for e in heads(10) if e["name"] != "aten::relu" and e.get("args", {}).get("correlation", 1) % 2]
+    assert "repeated-small-calls" not in fired(report, activations)
+
+
+def test_layers_that_are_called_once_each_are_no_loop(report):
+    """Ten instances of one class, each with weights of its own."""
+    events = heads(10)
+    calls = [e for e in events if e["name"] == "nn.Module: Head_0"]
+    for i, one in enumerate(calls):
+        one["name"] = f"nn.Module: Head_{i}"
+    assert "repeated-small-calls" not in fired(report, events)
+
+
+def test_calls_with_something_launched_between_them_may_need_each_other(report):
+    """A token is chosen between one call of the model and the next."""
+    events = heads(10)
+    for e in events:
+        if e["name"] == "nn.Module: Head_0":
+            e["dur"] = 18  # what follows in the 40 µs is launched beside it
+    assert "repeated-small-calls" not in fired(report, events)
+
+
+def test_a_device_that_is_slower_than_the_host_gains_nothing_from_batching(report):
+    assert "repeated-small-calls" not in fired(report, heads(10, device=30))
+
+
+def test_outermost_modules_count_inside_a_step_only(report):
+    """A benchmark's loop over a model is no step that repeats itself."""
+    alone = [e for e in heads(10) if "Net_0" not in e["name"]]
+    assert "repeated-small-calls" not in fired(report, alone)
+    assert "repeated-small-calls" in fired(report, [step(1, 0, 400), *alone])
+
+
+def test_the_gain_of_repeated_calls_is_not_counted_twice(report):
+    found = fired(report, heads(10))
+    assert found["repeated-small-calls"].up_to_ns == 296_100
+    assert "is told under repeated-small-calls" in "\n".join(found["overhead-bound"].evidence)
 
 
 # -- conversions ---------------------------------------------------------------------------------------------------
