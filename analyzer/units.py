@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 NOT_AVAILABLE = "n/a"
 
@@ -95,7 +96,14 @@ def plural(n: int, one: str, many: str | None = None) -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
-_NAMESPACES = re.compile(r"\b(?:at::native::|at::cuda::|at::|c10::|std::|\(anonymous namespace\)::|cutlass::)+")
+_NAMESPACES = re.compile(r"(?:\b(?:at::native::|at::cuda::|at::|c10::|std::|cutlass::)|\(anonymous namespace\)::)+")
+#: What compilers write around a lambda, and how long PyTorch's argument arrays are in words.
+_NOISE = (
+    (re.compile(r"\{lambda\([^(){}]*\)#\d+\}::operator\(\)\([^()]*\) const::"), ""),
+    (re.compile(r"\([^(){}]*\)::\{lambda"), "::{lambda"),
+    (re.compile(r"\barray<char\*, (\d+)ul>"), r"char*[\1]"),
+    (re.compile(r"> (?=>)"), ">"),
+)
 
 
 def short_name(name: str, width: int) -> str:
@@ -104,7 +112,7 @@ def short_name(name: str, width: int) -> str:
     C++ kernel names lose their return type, namespaces and argument list first: what tells two
     instantiations apart stands at the front (the function) and at the back (the template arguments).
     """
-    text = clean(name)
+    text = _plain(name)
     if len(text) <= width:
         return text
     text = _bare(text)
@@ -126,9 +134,9 @@ def short_names(names: Sequence[str], width: int) -> dict[str, str]:
             alike.setdefault(text, []).append(name)
         groups = [group for group in alike.values() if len(group) > 1]
         for group in groups:
-            whole = {name: _bare(clean(name)) for name in group}
+            whole = {name: _bare(_plain(name)) for name in group}
             if len(set(whole.values())) == 1:  # they differ in their arguments alone
-                whole = {name: clean(name) for name in group}
+                whole = {name: _plain(name) for name in group}
             same = _common(whole.values())
             texts |= {name: _window(text, same, width) for name, text in whole.items()}
         if not groups:
@@ -153,10 +161,26 @@ def _window(text: str, at: int, width: int) -> str:
     return f"{text[:head]}…{tail if len(tail) <= room else tail[: room - 1] + '…'}"
 
 
+@lru_cache(4096)
+def demangle(name: str) -> str:
+    """A name of C++ as its author wrote it, from the compiler's (`_Z..`); "" for any other, and one that was cut."""
+    import pydemumble
+
+    return str(pydemumble.demangle(name))
+
+
+def _plain(name: str) -> str:
+    """A name for a terminal; one of C++ as its author wrote it, where it is whole."""
+    text = clean(name)
+    return demangle(text) or text if text.startswith("_Z") else text
+
+
 def _bare(text: str) -> str:
-    """A C++ name without return type, namespaces and argument list; others as they are."""
+    """A C++ name without return type, namespaces, argument list and what lies around a lambda; others as they are."""
     if "::" in text or text.startswith("void "):
-        return _NAMESPACES.sub("", _drop_arguments(text.removeprefix("void ")))
+        text = _NAMESPACES.sub("", _drop_arguments(text.removeprefix("void ")))
+        for noise, less in _NOISE:
+            text = noise.sub(less, text)
     return text
 
 

@@ -134,7 +134,7 @@ def test_a_name_that_fits_stays_as_it_is():
 
 
 def test_a_kernels_name_loses_return_type_namespaces_and_arguments_first():
-    assert units.short_name(ADD, 90) == "vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, array<char*, 3ul> >"
+    assert units.short_name(ADD, 90) == "vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, char*[3] >"
 
 
 @pytest.mark.parametrize("width", [16, 24, 40, 60, 80])
@@ -149,6 +149,26 @@ def test_an_operator_keeps_its_namespace():
 
 def test_arguments_with_brackets_of_their_own_are_cut_whole():
     assert units.short_name("void f<int>(void (*)(int), std::function<int (int)>)", 30) == "f<int>"
+
+
+def test_a_name_that_a_compiler_wrote_is_shown_as_its_author_wrote_it():
+    mangled = "_ZN5aiter17add_rmsnorm_quantIDF16bLi256ELb0EEEvPT_i"
+    assert (
+        units.short_name(mangled, 90)
+        == "void aiter::add_rmsnorm_quant<std::bfloat16_t, 256, false>(std::bfloat16_t*, int)"
+    )
+    assert units.short_name(mangled, 60) == "aiter::add_rmsnorm_quant<bfloat16_t, 256, false>"
+    assert units.short_name("_ZN5aiter17add_rms", 60) == "_ZN5aiter17add_rms"  # cut: nothing is guessed
+
+
+def test_what_compilers_write_around_a_lambda_is_left_out():
+    lambdas = "{lambda()#1}::operator()() const::{lambda()#7}::operator()() const::{lambda(float)#1}"
+    clamp = f"at::native::(anonymous namespace)::launch_clamp(at::TensorIteratorBase&, c10::Scalar)::{lambdas}"
+    name = f"void at::native::vectorized_elementwise_kernel<4, {clamp}, std::array<char*, 2ul> >(int, {clamp})"
+    assert units.short_name(name, 90) == "vectorized_elementwise_kernel<4, launch_clamp::{lambda(float)#1}, char*[2] >"
+    # Two that differ in what is left out stay apart where they stand together.
+    other = name.replace("()#7", "()#8")
+    assert len(set(units.short_names([name, other], 90).values())) == 2
 
 
 @given(st.text(min_size=1), st.integers(1, 60))
