@@ -47,6 +47,7 @@ def analyze(
     time_us: tuple[float | None, float | None] | None = None,
     annotation: str | None = None,
     phase: str | None = None,
+    engines: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     strict: bool = False,
 ) -> Report:
@@ -54,6 +55,7 @@ def analyze(
 
     step    analyse one profiler step only: its name, number or position. Or, in its place:
     time_us, annotation, phase  what ran between two times of the report; the calls of an annotation; a phase's steps.
+    engines  file with more rows for the table of engines' names, by which phases are found (`index/engines.toml`).
     jobs    processes that parse; None: one a core for large files, 1: none beside this one.
     strict  raise instead of repairing a damaged file.
 
@@ -69,6 +71,7 @@ def analyze(
         time_us=time_us,
         annotation=None if annotation is None else (annotation, None),
         phase=phase,
+        engines=None if engines is None else os.fspath(engines),
     )
     return Report(pipeline.run(trace, part), trace)
 

@@ -79,11 +79,11 @@ def tool() -> Tool:
 def run(trace: Trace, part: Selection | None = None) -> Report:
     """Analyse a trace in memory.
 
-    part  analyse a part of it only.
+    part  analyse a part of it only; and how its phases are found.
     """
     if part is not None and not part.whole:
         trace = select.take(trace, selecting.part(trace, part))
-    chains = build(trace)
+    chains = build(trace, part.engines if part else None)
     del trace  # the events live on in the trees: two copies would be the peak of memory
     # What nearly all of them stand on first; then they have nothing to do with each other, and most of their time is
     # spent in Polars and numpy, outside of Python's lock.

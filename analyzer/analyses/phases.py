@@ -13,7 +13,7 @@ from analyzer.index import exposure, intervals
 from analyzer.index.activity import Cause
 from analyzer.index.bound import Bound, Verdict
 from analyzer.index.build import Chains
-from analyzer.index.phases import CUT, How, Phases, phases
+from analyzer.index.phases import CUT, How, Phases
 from analyzer.report.blocks import Block, Note, Table, cells, table
 from analyzer.report.columns import Count, MeanCount, MeanNs, Name, Ns, Row, Share, Text, Unit, column
 from analyzer.report.results import Result
@@ -126,7 +126,7 @@ class PhasesResult(Result, frozen=True, kw_only=True):
 
 
 def analyze(chains: Chains) -> PhasesResult:
-    found = phases(chains)
+    found = chains.phases
     if found.found is None:
         share = 0.0 if chains.device.frame.height else None
         none = StepsFound(by=None, steps=0, cut=0, share=share, reason=NOTHING)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,9 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 def part(verb: str) -> Decorator:
     """The options, as `part`: a Selection, None where nothing is said. verb: what the command does with it."""
     options = (
+        click.option(
+            "--engines", metavar="FILE", help="A table (TOML) of how your own engine names its steps, before the known."
+        ),
         click.option("--phase", metavar="NAME", help=f"{verb} the steps of a phase, as the report names it."),
         click.option(
             "--annotation", metavar="NAME[:N]", help=f"{verb} the calls of an annotation, or its Nth (0 is the first)."
@@ -38,9 +42,15 @@ def part(verb: str) -> Decorator:
             time_us: str | None,
             annotation: str | None,
             phase: str | None,
+            engines: str | None,
             **others: Any,
         ) -> Any:
-            return command(part=selection(step, steps, time_us, annotation, phase), **others)
+            part = selection(step, steps, time_us, annotation, phase)
+            if engines is not None:
+                from analyzer.events.select import Selection
+
+                part = replace(part or Selection(), engines=engines)
+            return command(part=part, **others)
 
         wrapped: Callable[..., Any] = with_part
         for option in options:

@@ -20,7 +20,7 @@ def report_of(path: str, *, part: Selection | None = None, jobs: int | None = No
 
     if path != "-" and (found := saved.load(path, "run")) is not None:
         if part is not None:
-            raise click.UsageError(f"{path} is a report: a part can be taken of a trace only")
+            raise click.UsageError(f"{path} is a report: a part can be taken of a trace only, and its phases are found")
         return found
     with Progress() as progress:
         # Not bound to a name: whoever holds the frames keeps a second copy of all host events alive.

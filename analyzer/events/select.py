@@ -34,12 +34,15 @@ class Selection:
     time_us     from and to, in µs as the report counts them; None: open.
     annotation  name, and which of its calls (0 is the first, -1 the last); None: all of them.
     phase       name, as the report has it.
+
+    engines     file with more rows for the table of engines, by which phases are found and named: of the whole, too.
     """
 
     steps: tuple[str, str] | None = None
     time_us: tuple[float | None, float | None] | None = None
     annotation: tuple[str, int | None] | None = None
     phase: str | None = None
+    engines: str | None = None
 
     @property
     def whole(self) -> bool:

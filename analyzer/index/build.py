@@ -13,9 +13,22 @@ import numpy as np
 import polars as pl
 
 from analyzer.events.schema import Cat, Trace
-from analyzer.index import activity, earlier_work, folding, frames, host, recording, threads, trust, waits, window
+from analyzer.index import (
+    activity,
+    earlier_work,
+    folding,
+    frames,
+    host,
+    phases,
+    recording,
+    threads,
+    trust,
+    waits,
+    window,
+)
 from analyzer.index.account import Account
 from analyzer.index.device import Device
+from analyzer.index.engines import Engines, known, load
 from analyzer.index.frames import Frames
 from analyzer.index.host import Host
 from analyzer.index.idle import Idle
@@ -40,6 +53,7 @@ class Chains:
     trace: Trace  # its host frame holds the overhead lane alone
     host: Host
     frames: Frames
+    engines: Engines
 
     @cached_property
     def device(self) -> Device:
@@ -113,6 +127,11 @@ class Chains:
         return self.account.verdict
 
     @cached_property
+    def phases(self) -> phases.Phases:
+        """The run's steps and their kinds."""
+        return phases.phases(self)
+
+    @cached_property
     def recording(self) -> recording.Recording:
         """How far the figures can be trusted."""
         return recording.find(self.host, self.launching, self.earlier_work, self.device.frame, self.account.parts)
@@ -122,8 +141,10 @@ class Chains:
         return tuple(trust.warnings(self))
 
 
-def build(trace: Trace) -> Chains:
+def build(trace: Trace, engines: str | None = None) -> Chains:
     """Nest the host events of a trace; all else follows on demand.
+
+    engines  file with rows before those of the known table. Raises TraceError where it is none.
 
     Of the trace's own host frame only the overhead lane is kept: the trees hold the rest, in their order.
     """
@@ -133,6 +154,7 @@ def build(trace: Trace) -> Chains:
         trace=replace(trace, host=trace.host.filter(cat == int(Cat.OVERHEAD))),
         host=host.build(trace.host.filter(cat.is_in(work)), names, trace.threads),
         frames=frames.build(trace.host.filter(cat == int(Cat.PYTHON)), names),
+        engines=known() if engines is None else load(engines),
     )
 
 

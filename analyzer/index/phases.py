@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from analyzer.index.engines import Engines, known
 from analyzer.index.steps import kinds
 from analyzer.index.steps.find import find
 from analyzer.index.steps.scene import Found, How, Scene, folded
@@ -66,8 +65,8 @@ class Phases:
         return len(self.phase)
 
 
-def phases(chains: Chains, engines: Engines | None = None) -> Phases:
-    scene = Scene(chains, engines or known())
+def phases(chains: Chains) -> Phases:
+    scene = Scene(chains)
     found = find(scene)
     none = np.zeros(0, np.int64)
     if found is None:

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from analyzer import api
 from analyzer.analyses.phases import NOTHING, Phase, PhasesResult, analyze
+from analyzer.errors import TraceError
+from tests import micro
 from tests.micro import Event, annotation, chains_of, kernel, launch
 
 
@@ -103,3 +106,29 @@ def test_a_table_says_the_verdict_of_each_phase_in_words(found: PhasesResult, sh
     rows = found.first().shown(9) if shown == "first" else next(iter(found.blocks())).shown(9)
     assert [row[-1] for row in rows] == [phase.verdict for phase in found.phases]
     assert None not in [phase.verdict for phase in found.phases]
+
+
+def test_a_users_table_says_how_their_engine_names_its_steps(tmp_path: Path) -> None:
+    """`turn(ask)` and `turn(answer)`: to the known table these are annotations like others; a row of one's own names
+    the phases, in the whole run and where one of them is asked for.
+    """
+    events = [*prefill(0, 1), *decode(300, 2), *decode(500, 4)]
+    for event in events:
+        event["name"] = {
+            "step[DECODE bs=2]": "turn(answer) x2",
+            "step[EXTEND bs=1 toks=107]": "turn(ask) x1",
+        }.get(event["name"], event["name"])
+    path, table = micro.write(tmp_path / "run.json", events), tmp_path / "mine.toml"
+    table.write_text(
+        "[[engine]]\nengine = 'ours'\nannotation = '^turn\\((?P<mode>\\w+)\\) x(?P<batch>\\d+)$'\n"
+        "[modes]\nASK = 'prefill'\n"
+    )
+    plain, known = api.analyze(path), api.analyze(path, engines=table)
+    assert "engine" not in plain["steps_found.by"]
+    assert known["steps_found.by"] == "annotations of an engine"
+    assert [(p["name"], p["calls"], p["batch_median"]) for p in known.contract["phases"]] == [
+        ("answer", 2, 2), ("prefill", 1, 1),
+    ]  # fmt: skip
+    assert api.analyze(path, engines=table, phase="answer").contract["trace"]["events"] == len(events)
+    with pytest.raises(TraceError, match="no phase is called 'answer'"):
+        api.analyze(path, phase="answer")

@@ -66,6 +66,16 @@ def test_a_step_that_is_not_there_names_those_that_are(tracecli, trace):
     assert "ProfilerStep#1, ProfilerStep#2" in err
 
 
+def test_a_table_of_engines_is_read_and_its_faults_are_named(tracecli, trace, tmp_path):
+    table = tmp_path / "mine.toml"
+    table.write_text("[[engine]]\nengine = 'ours'\nannotation = '^ProfilerStep#(?P<batch>[0-9]+)$'\n")
+    assert tracecli("analyze", trace, "--engines", table)[0] == 0
+    table.write_text("[[engine]]\nengine = 'ours'\n")
+    code, _, err = tracecli("analyze", trace, "--engines", table)
+    assert code == 2
+    assert "row 1 of the table of engines is not one" in err
+
+
 def test_the_width_follows_the_terminal(tracecli, trace, monkeypatch):
     monkeypatch.setenv("COLUMNS", "70")
     narrow = tracecli("analyze", trace)[1]

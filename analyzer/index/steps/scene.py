@@ -78,7 +78,10 @@ class Scene:
     """What the rules look at."""
 
     chains: Chains
-    engines: Engines
+
+    @property
+    def engines(self) -> Engines:
+        return self.chains.engines
 
     @cached_property
     def launched(self) -> Launched:
