@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.metadata import PackageNotFoundError
@@ -16,6 +16,7 @@ from msgspec import structs
 
 from analyzer import analyses, findings, units
 from analyzer.analyses.devices import Devices
+from analyzer.analyses.phases import Phase, PhasesResult
 from analyzer.analyses.recording import Recording
 from analyzer.analyses.trace import TraceFile
 from analyzer.analyses.verdict import Verdict
@@ -35,6 +36,9 @@ Progress = Callable[[int, int | None], None]
 
 #: Analyses at work at once; more find nothing to do.
 THREADS = min(4, os.cpu_count() or 1)
+
+#: Phases that the headline names, those with the most time first.
+PHASES = 3
 
 #: The distribution's name: `tracecli` belongs to another project.
 DISTRIBUTION = "torch-tracecli"
@@ -122,11 +126,24 @@ def headline(results: Results) -> Headline:
             f"{trace.events:,} events",
         ),
         bound=verdict.verdict.bound,
-        reason=verdict.verdict.reason,
+        reason=verdict.verdict.reason + _by_phase(results[PhasesResult].phases),
         strips=strips(devices),
         trust=(*verdict.trusted(), *results[Recording].trusted()),
         path=trace.path,
     )
+
+
+def _by_phase(phases: Sequence[Phase]) -> str:
+    """Where phases are bound by different things, what each is: a verdict over both says nothing of either."""
+    judged = [p for p in phases if p.verdict is not None]
+    if len({p.verdict for p in judged}) < 2:
+        return ""
+    total = sum(p.wall_ns for p in phases)
+    said = [
+        f"{p.name} is {p.verdict} ({units.plural(p.calls, 'step')}, {units.share(p.wall_ns / total)} of their time)"
+        for p in judged[:PHASES]
+    ]
+    return "; " + "; ".join(said) if total else ""
 
 
 def strips(devices: Devices) -> tuple[Strip, ...]:

@@ -17,6 +17,7 @@ from analyzer.analyses.copy_causes import CopyCauses, SmallCopies
 from analyzer.analyses.devices import Devices
 from analyzer.analyses.idle import Idle, IdleCause
 from analyzer.analyses.optimizers import Optimizers, OptimizerWork
+from analyzer.analyses.phases import PhasesResult
 from analyzer.analyses.repeated_modules import RepeatedModule, RepeatedModules
 from analyzer.analyses.steps import Steps
 from analyzer.analyses.traits import Traits
@@ -31,6 +32,8 @@ HOLDS = 0.25
 WORTH = 0.05
 #: Below a hundredth nobody could measure the difference: only what must be known is said.
 SEEN = 0.01
+#: From this share on one phase is where it is; below, two are named.
+MOSTLY = 0.8
 
 #: Verdicts of runs that wait for their host.
 HOST_BOUND = ("overhead-bound", "pause-bound", "input-bound", "sync-bound", "allocator-bound", "startup-bound")
@@ -117,6 +120,19 @@ def host_bound(results: Results) -> bool:
 def causes_of(results: Results, keys: Collection[str]) -> list[IdleCause]:
     """Idle time of some causes, by cause; those that there is none of are left out."""
     return [cause for cause in results[Idle].idle.by_cause if cause.cause in keys]
+
+
+def in_phase(results: Results, keys: Collection[str]) -> str:
+    """Where a run has several phases, which of them idle time of some causes belongs to: ", 96% of it in decode"."""
+    phases = results[PhasesResult].phases
+    found = {p.name: sum(c.ns for c in p.idle_by_cause if c.cause in keys) for p in phases}
+    total = sum(found.values())
+    if len(phases) < 2 or not total:
+        return ""
+    (first, most), *rest = sorted(found.items(), key=lambda one: -one[1])
+    if most >= MOSTLY * total:
+        return f", {units.share(most / total)} of it in {first}"
+    return f", {units.share(most / total)} of it in {first} and {units.share(rest[0][1] / total)} in {rest[0][0]}"
 
 
 def owners_of(causes: Iterable[IdleCause], top: int = 3) -> list[tuple[str, int]]:

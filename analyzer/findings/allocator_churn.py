@@ -27,7 +27,7 @@ from collections.abc import Iterable
 
 from analyzer import units
 from analyzer.analyses.allocations import Allocations
-from analyzer.findings import SEEN, finding, grade, share_of, spread
+from analyzer.findings import SEEN, finding, grade, in_phase, share_of, spread
 from analyzer.report.findings import Finding
 from analyzer.report.results import Results
 
@@ -49,7 +49,7 @@ def find(results: Results) -> Iterable[Finding]:
         results,
         NAME,
         grade(share),
-        "memory goes back and forth between the cache and the driver",
+        f"memory goes back and forth between the cache and the driver{in_phase(results, ('allocator',))}",
         (
             f"{allocating.count:,} allocating calls, {spread(allocating)}; {freeing.count:,} freeing calls, "
             f"{spread(freeing)}",

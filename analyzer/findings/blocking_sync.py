@@ -35,7 +35,7 @@ from analyzer.analyses.steps import Steps
 from analyzer.analyses.verdict import Verdict
 from analyzer.analyses.wait_cost import WaitCost, WaitPrice
 from analyzer.analyses.waits import Wait, Waits
-from analyzer.findings import HOLDS, SEEN, bound, finding, grade, share_of, within
+from analyzer.findings import HOLDS, SEEN, bound, finding, grade, in_phase, share_of, within
 from analyzer.report.findings import Finding, Severity
 from analyzer.report.results import Results
 from analyzer.units import plural
@@ -75,7 +75,8 @@ def find(results: Results) -> Iterable[Finding]:
         )
         return
     severity = Severity.ERROR if by_verdict else grade(share)
-    yield finding(results, NAME, severity, title, _lines(waits), _advice(waits), cost.idle_ns)
+    where = in_phase(results, ("blocking_sync", "pageable_copy"))
+    yield finding(results, NAME, severity, title + where, _lines(waits), _advice(waits), cost.idle_ns)
 
 
 def _short(results: Results, waits: Sequence[Wait]) -> Iterable[Finding]:

@@ -30,7 +30,7 @@ from collections.abc import Iterable
 
 from analyzer import units
 from analyzer.analyses.idle import IdleCause, Place
-from analyzer.findings import HOLDS, WORTH, bound, causes_of, finding, named, owners_of, share_of
+from analyzer.findings import HOLDS, WORTH, bound, causes_of, finding, in_phase, named, owners_of, share_of
 from analyzer.report.findings import Finding, Severity
 from analyzer.report.results import Results
 from analyzer.units import plural
@@ -52,7 +52,7 @@ def find(results: Results) -> Iterable[Finding]:
         results,
         NAME,
         Severity.ERROR if by_verdict or share >= HOLDS else Severity.WARNING,
-        "the device waits while the host prepares input",
+        f"the device waits while the host prepares input{in_phase(results, ('input_pipeline',))}",
         (
             _gaps(waited),
             f"CPU at the time: {named(owners, 72)}",

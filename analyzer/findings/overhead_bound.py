@@ -46,6 +46,7 @@ from analyzer.findings import (
     causes_of,
     finding,
     gatherable_copies,
+    in_phase,
     named,
     optimizer_loops,
     owners_of,
@@ -79,7 +80,7 @@ def find(results: Results) -> Iterable[Finding]:
         results,
         NAME,
         Severity.ERROR if named_by_verdict else Severity.WARNING,
-        f"the device waits for dispatch {units.share(share)} of the time",
+        f"the device waits for dispatch {units.share(share)} of the time{in_phase(results, HOST_WORK)}",
         (
             _pace(results),
             f"waits for: {named(owners_of(causes_of(results, HOST_WORK)))}",

@@ -132,3 +132,18 @@ def test_a_users_table_says_how_their_engine_names_its_steps(tmp_path: Path) -> 
     assert api.analyze(path, engines=table, phase="answer").contract["trace"]["events"] == len(events)
     with pytest.raises(TraceError, match="no phase is called 'answer'"):
         api.analyze(path, phase="answer")
+
+
+def test_the_headline_and_findings_say_which_phase(tmp_path: Path) -> None:
+    """Prefill keeps the device busy for 160 of its 180 µs; in two steps of decode it waits 90 of 200."""
+    events = [*prefill(0, 1), *decode(300, 2), *decode(500, 4)]
+    report = micro.report_of(tmp_path / "a.json", events)
+    assert report.headline.reason.endswith(
+        "; decode is overhead-bound (2 steps, 52.6% of their time); "
+        "prefill is compute-bound (1 step, 47.4% of their time)"
+    )
+    (found,) = [f for f in report.findings if f.name == "overhead-bound"]
+    assert found.title.endswith("of it in decode")
+    alike = micro.report_of(tmp_path / "b.json", [*decode(300, 2), *decode(500, 4)])
+    assert "decode is" not in alike.headline.reason
+    assert not any("in decode" in f.title for f in alike.findings)
