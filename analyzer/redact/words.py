@@ -57,8 +57,8 @@ PACKAGES = frozenset(
 _NUMBERED = re.compile(r"([A-Za-z]{3,})(\d{1,4}(?:x\d{1,4})*[a-z]?)")
 #: Names that a library's generator makes of sizes and switches: Tensile's and hipBLASLt's, MIOpen's.
 _GENERATED = re.compile(
-    r"Cijk(?:_[A-Z][a-z]{3}){2}(?:_(?:\d?(?:[A-Z]{1,8}n?\d*(?:x\d+)*){1,3}|\d+|UserArgs|Bias))*"
-    r"|igemm(?:_(?:fwd|bwd|wrw|[a-z]{2,4}\d*(?:x\d+)*|\d+(?:x\d+)*))+"
+    r"Cijk(?:_[A-Z][a-z]{3}){2}(?>_(?:\d?+(?:[A-Z]{1,8}+n?+\d*+(?:x\d++)*+){1,3}+|\d++|UserArgs|Bias)(?![^_]))*+"
+    r"|igemm(?>_(?:[a-z]{2,4}+\d*+(?:x\d++)*+|\d++(?:x\d++)*+)(?![^_]))++"
 )
 #: Between identifiers of a mangled name: codes of types and operators, numbers of substitutions; never a word.
 _LENGTH = re.compile(r"[1-9]\d{0,2}")

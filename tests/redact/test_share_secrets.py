@@ -357,6 +357,14 @@ def test_a_kind_can_be_kept(kind: str, kept: str) -> None:
     assert kept.encode() in written(events, header, keep=[kind])
 
 
+@pytest.mark.parametrize("start", ["Cijk_Alik_Bljk_BBS", "igemm_fwd", "_ZN2ck"])
+@pytest.mark.parametrize("unit", ["_AB1", "_CLR0x1", "_1LDSB0EM1", "_ABCDEFGHn0", "_ab1x1", "_1x2", "1a", "Li4E", "S_"])
+def test_a_name_that_begins_as_a_generators_takes_time_that_follows_its_length(start: str, unit: str) -> None:
+    started = time.process_time()
+    Names(Words()).clean("kernel", start + unit * 2_000 + "!Zqx")
+    assert time.process_time() - started < 5
+
+
 @pytest.mark.parametrize(
     "unit",
     ["a.", "a-", "/a", "\\", "a:", "::", "a@", "1.", "~", "$A", "//", "a b/", "(1", "'a", "a/home", "ip-1-", "USER="],
