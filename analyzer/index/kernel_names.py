@@ -87,12 +87,12 @@ _TILE = re.compile(
     r"MT(\d+x\d+x\d+)|tilesize(\d+x\d+x\d+)|_t(\d+x\d+x\d+)u|_bt(\d+x\d+x\d+)|(?<!\d)(\d{2,3}x\d{1,3})(?!\d)"
 )
 #: Built for an architecture whose tensor cores take fp32 as TF32.
-_AMPERE = re.compile("ampere|sm80|sm86|sm89|sm90|sm100|cutlass_80|cutlass3x_sm90")
+_AMPERE = re.compile(r"(?i)ampere|hopper|blackwell|sm_?(?:[89]|1\d)\d(?!\d)|cutlass_80|nvjet")
 #: Products with a vector are bound by memory: tensor cores would not speed them up.
 _VECTOR = re.compile(r"(?i)gemv|dot_kernel|reduce|gemmk1|gemmSN")
 #: A kernel that stores a narrower format than it loads, and one that casts: the format is what it stores.
 _STORES = re.compile(r"(bfloat16|float16|half|float8_\w+?)_copy_kernel")
-_CASTS = re.compile(r"direct_copy_kernel_cuda.*LoadWithCast.*|LoadWithCast.*direct_copy_kernel_cuda", re.DOTALL)
+_CASTS = ("direct_copy_kernel_cuda", "LoadWithCast")
 _LAMBDA = re.compile(r"\{lambda\((float|double|c10::BFloat16|c10::Half)\)#1\}")
 _FORMATS = {
     "float": "fp32", "double": "fp64", "c10::BFloat16": "bf16", "c10::Half": "fp16",
@@ -137,7 +137,7 @@ def decode(name: str) -> Decoded:
 def _stores(name: str) -> str | None:
     if found := _STORES.search(name):
         return _FORMATS.get(found[1])
-    if _CASTS.search(name) and (found := _LAMBDA.search(name)):
+    if all(part in name for part in _CASTS) and (found := _LAMBDA.search(name)):
         return _FORMATS[found[1]]
     return None
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from analyzer.index.kernel_names import Decoded, decode
@@ -96,7 +98,50 @@ KINDS = {
     ("name", "kind", "precision", "tile", "tensor_cores"), PRODUCTS, ids=[p[0][:48] for p in PRODUCTS]
 )
 def test_a_product_says_its_format_tile_and_cores(name, kind, precision, tile, tensor_cores):
-    assert decode(name) == Decoded(kind, precision, tile, tensor_cores)
+    of = decode(name)
+    assert (of.kind, of.precision, of.tile, of.tensor_cores, of.stores) == (kind, precision, tile, tensor_cores, None)
+
+
+#: What tells that a product was built for Ampere or later: no other name above does.
+LATER = re.compile("ampere|sm[89]0|[Ss]m100|cutlass_80|nvjet")
+
+
+@pytest.mark.parametrize("name", [p[0] for p in PRODUCTS], ids=[p[0][:48] for p in PRODUCTS])
+def test_a_product_says_whether_tensor_cores_could_take_it(name):
+    assert decode(name).ampere == (LATER.search(name) is not None)
+    assert decode(name).vector == ("gemv" in name)
+
+
+@pytest.mark.parametrize(
+    ("name", "later"),
+    [
+        ("turing_fp16_s1688gemm_fp16_128x128", False),
+        ("sm75_xmma_gemm_f16f16", False),
+        ("sm70_gemm", False),
+        ("sm86_xmma_gemm", True),
+        ("sm_120_gemm", True),
+        ("hopper_gemm", True),
+        ("mgemmsm800_gemm", False),
+    ],
+)
+def test_an_architecture_is_told_from_other_numbers(name, later):
+    assert decode(name).ampere == later
+
+
+@pytest.mark.parametrize(
+    ("name", "stores"),
+    [
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)"
+         "::{lambda(float)#1}>", "bf16"),
+        ("void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)"
+         "::{lambda()#3}::operator()() const::{lambda()#7}::operator()() const::{lambda(float)#1}, "
+         "at::native::memory::LoadWithCast<1>, at::native::memory::StoreWithCast<1> >", "fp32"),
+        ("void at::native::elementwise_kernel<128, 2, at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)"
+         "::{lambda()#3}::operator()() const::{lambda()#7}::operator()() const::{lambda(float)#1}>", None),
+    ],
+)  # fmt: skip
+def test_a_conversion_says_what_it_stores(name, stores):
+    assert decode(name).stores == stores
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in KINDS.items() for name in names])
@@ -105,7 +150,14 @@ def test_other_kernels_say_their_kind_and_no_more(kind, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["a" * 100_000, "gemm" * 20_000, "void f<" + "int, " * 20_000 + "int>()", "\x00\x1b[31m"]
+    "name",
+    [
+        "a" * 100_000,
+        "gemm" * 20_000,
+        "void f<" + "int, " * 20_000 + "int>()",
+        "\x00\x1b[31m",
+        "direct_copy_kernel_cuda" * 20_000 + "\n" + "LoadWithCast" * 20_000,
+    ],
 )
 def test_a_hostile_name_is_read_in_linear_time(name):
     assert isinstance(decode(name), Decoded)
