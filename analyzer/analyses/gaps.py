@@ -10,6 +10,7 @@ import polars as pl
 from analyzer import units
 from analyzer.index.activity import Cause, CauseKey
 from analyzer.index.build import Chains
+from analyzer.index.sums import sums
 from analyzer.report.blocks import Block, Table, cells, table
 from analyzer.report.columns import Count, MeanNs, Name, Ns, Row, Share, Text, Unit, column
 from analyzer.report.results import Result
@@ -176,7 +177,7 @@ def analyze(chains: Chains) -> Gaps:
     edges = spans.filter("edge")
     return Gaps(
         gaps=IdleTime(
-            by_cause=_by_cause(chains, pieces, inside),
+            by_cause=_by_cause(chains, gaps, pieces, spans, inside),
             longest=_longest(chains, gaps, pieces),
             edges=_longest(chains, edges, inside),
             by_length=_by_length(gaps.filter(pl.col("length") > ROUNDING_NS)),
@@ -189,13 +190,14 @@ def _with(pieces: pl.DataFrame, gaps: pl.DataFrame, *columns: str) -> pl.DataFra
     return pieces.with_columns(gaps[column].gather(pieces["gap"]) for column in columns)
 
 
-def _by_cause(chains: Chains, pieces: pl.DataFrame, inside: pl.DataFrame) -> tuple[CauseTotal, ...]:
-    """pieces: of whole gaps; inside: of all idle time in the window, with `edge`."""
-    # One key of one integer: there are as many groups as gaps.
-    key = pl.col("gap") * len(Cause) + pl.col("cause")
-    by = ["device", "cause"]
-    whole = pieces.group_by(key=key).agg(pl.col(by).first(), ns=pl.col("ns").sum(), edge=pl.lit(False))
-    edges = inside.filter("edge").group_by(key=key).agg(pl.col(by).first(), ns=pl.col("ns").sum(), edge=pl.lit(True))
+def _by_cause(
+    chains: Chains, gaps: pl.DataFrame, pieces: pl.DataFrame, spans: pl.DataFrame, inside: pl.DataFrame
+) -> tuple[CauseTotal, ...]:
+    """gaps, pieces: whole ones; spans, inside: all idle time in the window, and its pieces with `edge`."""
+    by, causes = ["device", "cause"], len(Cause)
+    edged = inside.filter("edge")
+    whole = _with(sums(pieces, {"gap": gaps.height, "cause": causes}), gaps, "device").with_columns(edge=pl.lit(False))
+    edges = _with(sums(edged, {"gap": spans.height, "cause": causes}), spans, "device").with_columns(edge=pl.lit(True))
     counted = pl.col("ns") > ROUNDING_NS
     each = (
         pl.concat([whole, edges])
@@ -207,7 +209,8 @@ def _by_cause(chains: Chains, pieces: pl.DataFrame, inside: pl.DataFrame) -> tup
             max_ns=pl.col("ns").max(),
         )
     )
-    window = inside.group_by(by).agg(gaps_ns=pl.col("ns").filter(~pl.col("edge")).sum())
+    devices = 1 + max((int(frame["device"].max()) for frame in (gaps, spans) if frame.height), default=0)  # type: ignore[arg-type]
+    window = sums(inside.filter(~pl.col("edge")), {"device": devices, "cause": causes}).rename({"ns": "gaps_ns"})
     total = pl.col("total_ns").sum().over("device")
     totals = (
         each.join(window, on=by, how="left")
@@ -219,13 +222,9 @@ def _by_cause(chains: Chains, pieces: pl.DataFrame, inside: pl.DataFrame) -> tup
         .drop("gaps_ns")
         .sort(["total_ns", "edge_ns", "cause", "device"], descending=[True, True, False, False])
     )
-    pieces = pl.concat(
-        [
-            pieces.select("device", "cause", "owner", "ns"),
-            inside.filter("edge").select("device", "cause", "owner", "ns"),
-        ]
-    )
-    owned = pieces.filter(pl.col("owner") >= 0).group_by("device", "cause", "owner").agg(ns=pl.col("ns").sum())
+    pieces = pl.concat([some.select(*by, "owner", "ns") for some in (pieces, edged)])
+    owned = sums(pieces, {"device": devices, "cause": causes, "owner": len(chains.trace.names)})
+    owned = owned.filter(pl.col("owner") >= 0)
     owners = (
         owned.with_columns(owner=chains.places.names.gather(owned["owner"]))
         .group_by("device", "cause", "owner")

@@ -16,6 +16,7 @@ import polars as pl
 from analyzer.events.schema import Cat
 from analyzer.index import intervals, parts
 from analyzer.index.activity import Cause
+from analyzer.index.sums import sums
 from analyzer.index.vocabulary import matches
 
 if TYPE_CHECKING:
@@ -48,9 +49,8 @@ def idle(chains: Chains) -> pl.DataFrame:
     Launch latency and dependencies are cut to what they can explain, as the verdict judges them.
     """
     pieces = parts.usual(chains.idle.pieces)
-    return (
-        pieces.group_by("cause", "owner", "pause").agg(pl.col("ns").sum()).sort("ns", "owner", "pause", descending=True)
-    )
+    owned = sums(pieces, {"cause": len(Cause), "owner": len(chains.trace.names), "pause": 2})
+    return owned.sort("ns", "owner", "pause", descending=True)
 
 
 def gaps_of(chains: Chains, causes: Collection[Cause]) -> pl.DataFrame:

@@ -11,6 +11,7 @@ import polars as pl
 
 from analyzer.index import causes, intervals, parts, pauses
 from analyzer.index.activity import Cause
+from analyzer.index.sums import sums
 from analyzer.index.tree import take
 
 if TYPE_CHECKING:
@@ -204,11 +205,9 @@ class Idle:
 
         Lead-ins and tail-outs are gaps, too, with `edge` set.
         """
-        # One key of one integer: there are as many groups as gaps.
-        key = pl.col("gap") * len(Cause) + pl.col("cause")
-        pieces = parts.usual(self.pieces).group_by(key=key).agg(pl.col("gap", "cause").first(), pl.col("ns").sum())
         spans = self.spans.with_row_index("gap").with_columns(pl.col("gap").cast(pl.Int64))
-        return spans.join(pieces.drop("key"), on="gap")
+        pieces = sums(parts.usual(self.pieces), {"gap": spans.height, "cause": len(Cause)})
+        return spans.join(pieces, on="gap")
 
     def _attribute(self, idle: pl.DataFrame) -> pl.DataFrame:
         """Causes of idle intervals (rows as in `gaps`); see `causes.attribute`."""
